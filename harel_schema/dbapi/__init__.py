@@ -1,0 +1,1 @@
+"""The PEP 249 layer over the drivers and over Hrana."""

@@ -1,0 +1,1 @@
+"""The Hrana protocol over HTTP."""
