@@ -32,24 +32,23 @@ def root() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the run a home and a temporary folder of its own, and an environment without ours."""
     # Found before HOME changes, so that all workers share the one unpacked binary.
     binary = find_sqld()
-    configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
+    home = tmp_path_factory.mktemp("home")
+    configuration.set_hypothesis_home_dir(home)
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ:
             if name.startswith(("HAREL_", "TURSO_")):
                 patch.delenv(name)
+        for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR"):
+            patch.setenv(name, str(home))
+        patch.setattr(tempfile, "tempdir", str(home))
         patch.setenv(BINARY_VARIABLE, str(binary))
         yield
 
 
 @pytest.fixture(autouse=True)
-def _own_place(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Run each test in `tmp_path`, with a home and a temporary folder beside it."""
-    home = tmp_path_factory.mktemp("home")
-    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR"):
-        monkeypatch.setenv(name, str(home))
-    monkeypatch.setattr(tempfile, "tempdir", str(home))
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test in its `tmp_path`."""
     monkeypatch.chdir(tmp_path)
