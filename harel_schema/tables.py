@@ -1,0 +1,108 @@
+"""The schema at head as SQLAlchemy metadata, for one prefix.
+
+The migrations own the schema (`migrations/versions`); this is the same schema as an application
+or Alembic's autogenerate wants to see it. A test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import REAL, Column, Integer, MetaData, Table, Text
+
+from harel_schema.names import DEFAULT_PREFIX, check_prefix
+
+__all__ = ["metadata"]
+
+
+def metadata(prefix: str = DEFAULT_PREFIX) -> MetaData:
+    """Return fresh metadata of every table that harel-schema owns under `prefix`.
+
+    The version table is not part of it: Alembic makes it. Raises `TargetError` for a prefix
+    that harel would not take.
+    """
+    prefix = check_prefix(prefix)
+    meta = MetaData()
+    _executions(meta, prefix)
+    _queues(meta, prefix)
+    _per_execution(meta, prefix)
+    _definitions(meta, prefix)
+    return meta
+
+
+def _key(name: str) -> Column[str]:
+    # Lone TEXT keys are nullable in SQLite unless declared otherwise, and harel does not.
+    return Column(name, Text, primary_key=True, nullable=True)
+
+
+def _text(name: str, *, primary_key: bool = False) -> Column[str]:
+    return Column(name, Text, primary_key=primary_key, nullable=False)
+
+
+def _seq() -> Column[int]:
+    return Column("seq", Integer, primary_key=True, nullable=True)
+
+
+def _executions(meta: MetaData, prefix: str) -> None:
+    Table(
+        f"{prefix}_executions",
+        meta,
+        _key("id"),
+        _text("definition_id"),
+        _text("data"),
+        Column("version", Integer, nullable=False),
+    )
+
+
+def _queues(meta: MetaData, prefix: str) -> None:
+    Table(
+        f"{prefix}_outbox",
+        meta,
+        _seq(),
+        Column("target_id", Text),
+        _text("event"),
+        sqlite_autoincrement=True,
+    )
+    Table(
+        f"{prefix}_spawns",
+        meta,
+        _seq(),
+        _text("parent_id"),
+        _text("child_id"),
+        _text("root_path"),
+        _text("context"),
+        sqlite_autoincrement=True,
+    )
+
+
+def _per_execution(meta: MetaData, prefix: str) -> None:
+    Table(
+        f"{prefix}_processed_events",
+        meta,
+        _text("execution_id", primary_key=True),
+        _text("event_id", primary_key=True),
+    )
+    Table(
+        f"{prefix}_timers",
+        meta,
+        _text("execution_id", primary_key=True),
+        _text("path", primary_key=True),
+        Column("fire_at", REAL, nullable=False),
+    )
+    Table(
+        f"{prefix}_trace",
+        meta,
+        _text("execution_id", primary_key=True),
+        Column("idx", Integer, primary_key=True, nullable=False, autoincrement=False),
+        _text("entry"),
+    )
+
+
+def _definitions(meta: MetaData, prefix: str) -> None:
+    Table(
+        f"{prefix}_definitions",
+        meta,
+        _text("definition_id", primary_key=True),
+        Column("version", Integer, primary_key=True, nullable=False, autoincrement=False),
+        _text("digest"),
+        _text("source"),
+        Column("published_at", REAL),
+    )
