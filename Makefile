@@ -1,0 +1,44 @@
+# `make demo` and `make check` need Python >= 3.11 (with venv) and a package index, nothing else.
+# PYTHON=python3.13 names another interpreter; VENV=... another folder.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= auto
+PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
+
+.DEFAULT_GOAL := check
+.PHONY: check demo test lint format soak clean
+
+# pytest comes last, so that its summary ends the output.
+check: lint test
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: $(READY)
+	$(PYTEST) -m "not soak" -n $(JOBS) --cov --cov-report=term
+
+lint: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+soak: $(READY)
+	$(PYTEST) -m soak --timeout=3600
+
+clean:
+	rm -rf $(VENV) dist build .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python >= 3.11 is needed; name one with PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[harel,server]' --group dev
+	@touch $@
