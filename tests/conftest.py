@@ -16,7 +16,7 @@ from harel_schema.devserver import BINARY_VARIABLE, find_sqld
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest_plugins = ["harel_schema.testing.fixtures"]
+pytest_plugins = ["harel_schema.testing.fixtures", "pytester"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,6 +45,8 @@ def _session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.setenv(name, str(home))
         patch.setattr(tempfile, "tempdir", str(home))
         patch.setenv(BINARY_VARIABLE, str(binary))
+        # For processes that tests start from a folder of their own.
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         yield
 
 

@@ -7,5 +7,6 @@ fixtures `sqld` or `sqld_url`. Both need a sqld binary: ``pip install 'harel-sch
 
 from harel_schema.devserver import Server
 from harel_schema.devserver import run as sqld_server
+from harel_schema.testing.jwt import JwtKey
 
-__all__ = ["Server", "sqld_server"]
+__all__ = ["JwtKey", "Server", "sqld_server"]
