@@ -1,0 +1,259 @@
+"""The asynchronous Hrana client: `flow` decides, this carries it out with httpx."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import httpx
+
+from harel_schema import errors as e
+from harel_schema.hrana import flow as f
+from harel_schema.hrana import messages as m
+from harel_schema.hrana.decode import CursorDecoder
+from harel_schema.hrana.flow import Retry
+from harel_schema.hrana.streams import StreamState
+from harel_schema.hrana.transport import LIMITS, HeadWatch, failure, reply, timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from types import TracebackType
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A libSQL server over HTTP. Tasks of one event loop may share it, as threads `Client`.
+
+    `url` is ``http[s]://host[:port][/path]``. `auth_token` is the token or a callable, plain or
+    async, that gives it, asked at the first request and once more when the server refuses what it gave. `timeout`
+    is in seconds: the longest silence while a response is awaited or read. `retry` bounds the
+    repetitions; `sleep` waits between them. Raises `TargetError` for another URL.
+
+    A request is sent again only when it certainly did not reach the server, or when the caller
+    says `idempotent=True`. Otherwise the caller gets `ConnectionLost` (`sent=True`) and decides.
+    Redirects are not followed: they would carry the token elsewhere. Every method raises
+    `ConnectionLost`, `RequestTimeout`, `AuthError` or `ServerError` when there is no result.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword-only settings
+        self,
+        url: str,
+        *,
+        auth_token: str | Callable[[], str | Awaitable[str]] | None = None,
+        timeout: float = 30.0,
+        retry: Retry | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._session = f.new_session(url, auth_token, retry)
+        self._sleep = sleep
+        # trust_env=False: a proxy or .netrc from the environment would see, or replace, the token
+        # of a database; the URL alone names where it goes.
+        self._http = httpx.AsyncClient(timeout=timeouts(timeout), trust_env=False, limits=LIMITS)
+        self._pid = os.getpid()
+        self._count = 0
+
+    async def pipeline(
+        self,
+        requests: Sequence[m.Request],
+        *,
+        baton: str | None = None,
+        idempotent: bool = False,
+    ) -> m.Pipeline:
+        """Run `requests` in ONE HTTP request (more only when a retry is safe).
+
+        Without a `baton` they run on a new stream, which stays open until it expires after 10 s
+        of silence unless the last of them is `Close`. Errors stay in their slots.
+        """
+        session = self._session
+        return await self._run(f.pipeline(session, requests, baton=baton, idempotent=idempotent))
+
+    async def execute(
+        self, statement: m.Statement, *, idempotent: bool = False
+    ) -> m.StatementResult:
+        """Run one statement on a stream of its own, in one HTTP request; raise its error."""
+        return await self._run(f.execute(self._session, statement, idempotent=idempotent))
+
+    async def batch(self, batch: m.Batch, *, idempotent: bool = False) -> m.BatchResult:
+        """Run a batch on a stream of its own, in one HTTP request.
+
+        Errors of the steps stay in their slots. An error of the whole batch is raised; a step
+        that does not parse is one, and then none of them has run.
+        """
+        return await self._run(f.batch(self._session, batch, idempotent=idempotent))
+
+    def stream(self) -> AsyncStream:
+        """Return a server-side connection of its own; its first request opens it."""
+        return AsyncStream(self, StreamState(self._session))
+
+    async def cursor(self, batch: m.Batch) -> AsyncGenerator[m.CursorEntry]:
+        """Run a batch on a stream of its own and yield its entries as they arrive.
+
+        The memory in use does not grow with the result. Rows come in runs, as they arrived. An
+        iterator that is closed early closes the response and the stream: leave it
+        with `contextlib.aclosing` when you may stop before its end.
+        """
+        async with self.stream() as stream, aclosing(stream.cursor(batch)) as entries:
+            async for entry in entries:
+                yield entry
+
+    async def rows(self, statement: m.Statement) -> AsyncGenerator[m.Row]:
+        """Run one statement as a `cursor` and yield its rows; raise its error."""
+        async with aclosing(self.cursor(m.Batch((m.Step(statement),)))) as entries:
+            async for entry in entries:
+                if isinstance(entry, m.Rows):
+                    for row in entry.rows:
+                        yield row
+                elif isinstance(entry, m.StepError):
+                    raise entry.error
+
+    async def version(self) -> str:
+        """Return what the server calls itself, such as ``sqld 0.24.32``."""
+        return await self._run(f.version(self._session))
+
+    @property
+    def requests_sent(self) -> int:
+        """The number of HTTP requests so far, repeated ones included."""
+        return self._count
+
+    async def close(self) -> None:
+        """Close the pooled connections; any further request raises `InterfaceError`."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncClient {self._session.url}>"
+
+    async def _run(self, flow: f.Flow[T], *, stream: bool = False) -> T:
+        """Carry out the actions of `flow` and return its result."""
+        try:
+            action = next(flow)
+            while True:
+                action = flow.send(await self._outcome(action, stream=stream))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            flow.close()
+
+    async def _outcome(self, action: f.Action, *, stream: bool) -> f.Outcome:
+        match action:
+            case f.Send():
+                return await self._send(action, stream=stream)
+            case f.Wait(seconds):
+                await self._sleep(seconds)
+                return None
+            case f.AskToken(source):
+                return await f.as_awaited_token(source())
+
+    async def _send(self, action: f.Send, *, stream: bool) -> f.Reply | f.Failure:
+        self._check()
+        watch = HeadWatch()
+        method, url, headers, body = action
+        request = self._http.build_request(
+            method, url, headers=headers, content=body, extensions={"trace": watch.asynchronous}
+        )
+        try:
+            response = await self._http.send(request, stream=True)
+            if stream and response.is_success:
+                return reply(response, b"", stream=True)
+            async with aclosing(response):
+                return reply(response, await response.aread())
+        except httpx.RequestError as exc:
+            return failure(exc, action.url, watch)
+
+    def _check(self) -> None:
+        if self._http.is_closed:
+            raise e.InterfaceError("the client is closed")
+        if os.getpid() != self._pid:
+            raise e.InterfaceError(
+                "the client belongs to the process that made it", remedy="make one after fork()"
+            )
+        self._count += 1
+
+    async def _entries(
+        self, flow: f.Flow[f.Reply], decoder: CursorDecoder
+    ) -> AsyncGenerator[m.CursorEntry]:
+        response = (await self._run(flow, stream=True)).stream
+        async with aclosing(response):
+            try:
+                async for chunk in response.aiter_bytes():
+                    for entry in decoder.feed(chunk):
+                        yield entry
+            except httpx.RequestError as exc:
+                raise failure(exc, self._session.url).error from exc
+        decoder.finish()
+
+
+class AsyncStream:
+    """A server-side connection: one transaction at a time, kept from request to request.
+
+    Two tasks must not use it at once: the second gets `InterfaceError`. The server drops it
+    after 10 s of silence; then, and after a request that got no answer, every use raises
+    `TransactionLost`. Nothing is reopened silently.
+    """
+
+    def __init__(self, client: AsyncClient, state: StreamState) -> None:
+        self._client = client
+        self._state = state
+
+    @property
+    def expired(self) -> bool:
+        """True once the server no longer has the stream, or may no longer have it."""
+        return self._state.lost
+
+    async def pipeline(self, requests: Sequence[m.Request]) -> m.Pipeline:
+        """Run `requests` in one HTTP request; errors stay in their slots."""
+        return await self._client._run(self._state.pipeline(requests))  # noqa: SLF001 - its other half
+
+    async def execute(self, statement: m.Statement) -> m.StatementResult:
+        """Run one statement in one HTTP request; raise its error."""
+        return f.expect(
+            (await self.pipeline((m.Execute(statement),))).results[0], m.StatementResult
+        )
+
+    async def batch(self, batch: m.Batch) -> m.BatchResult:
+        """Run a batch in one HTTP request; errors of the steps stay in their slots."""
+        return f.expect((await self.pipeline((m.RunBatch(batch),))).results[0], m.BatchResult)
+
+    async def cursor(self, batch: m.Batch) -> AsyncGenerator[m.CursorEntry]:
+        """Run a batch and yield its entries as they arrive.
+
+        Until the iterator ends or is closed, the stream takes no other request.
+        """
+        decoder = CursorDecoder()
+        with self._state.cursor(batch, decoder) as flow:
+            async with aclosing(self._client._entries(flow, decoder)) as entries:  # noqa: SLF001
+                async for entry in entries:
+                    yield entry
+
+    async def close(self) -> None:
+        """Drop the stream on the server, as far as it can be reached; never raises."""
+        with suppress(e.Error):
+            await self._client._run(self._state.close())  # noqa: SLF001
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncStream of {self._client!r}>"

@@ -1,0 +1,64 @@
+"""What the server says went wrong, as the error class that stdlib `sqlite3` would raise.
+
+The codes are those of libSQL's server (`libsql-server/src/hrana/stmt.rs`, `batch.rs`). It knows
+SQLite's primary result codes only: a broken UNIQUE is ``SQLITE_CONSTRAINT``, and SQLite's plain
+``SQLITE_ERROR`` arrives as ``SQLITE_UNKNOWN``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from harel_schema import errors as e
+
+_CLASSES: Final[dict[str, type[e.Error]]] = {
+    "SQLITE_BUSY": e.BusyError,
+    "SQLITE_LOCKED": e.BusyError,
+    "TRANSACTION_BUSY": e.BusyError,
+    "SQLITE_CONSTRAINT": e.IntegrityError,
+    "SQLITE_MISMATCH": e.IntegrityError,
+    "SQLITE_TOOBIG": e.DataError,
+    "SQLITE_INTERNAL": e.InternalError,
+    "SQLITE_NOTFOUND": e.InternalError,
+    "SQLITE_MISUSE": e.InterfaceError,
+    "SQLITE_RANGE": e.InterfaceError,
+    "SQLITE_CORRUPT": e.DatabaseError,
+    "SQLITE_AUTH": e.DatabaseError,
+    "SQLITE_NOTADB": e.NotADatabaseError,
+    "SQL_NO_STATEMENT": e.ProgrammingError,
+    "SQL_MANY_STATEMENTS": e.ProgrammingError,
+    "ARGS_INVALID": e.ProgrammingError,
+    "ARGS_BOTH_POSITIONAL_AND_NAMED": e.ProgrammingError,
+    "TRANSACTION_TIMEOUT": e.TransactionLost,
+    "STREAM_EXPIRED": e.TransactionLost,
+}
+
+_REMEDIES: Final = {
+    "RESPONSE_TOO_LARGE": "read fewer rows at a time, or stream them with a cursor",
+    "TRANSACTION_TIMEOUT": "run it again, in a transaction of less than 5 seconds",
+    "STREAM_EXPIRED": "run it again, with less than 10 seconds between two statements",
+    "BLOCKED": "ask whoever runs the server why it blocks this database",
+}
+
+_PREFIX: Final = re.compile(r"^(?:SQLite error|SQL input error|Internal Error|Query error): ")
+_OFFSET: Final = re.compile(r" \(at offset -?\d+\)$")
+_TAG: Final = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.I)
+_EXCERPT_CHARS: Final = 200
+
+
+def from_server(message: str, code: str | None) -> e.Error:
+    """Return the error for a Hrana `Error` structure (not raised)."""
+    text = _OFFSET.sub("", _PREFIX.sub("", one_line(message)))
+    if code == "SQL_PARSE_ERROR" and "unsupported statement" in text:
+        return e.NotSupportedError(f"the server refuses this: {text}", code=code)
+    cls = _CLASSES.get(code or "", e.OperationalError)
+    return cls(text, code=code, remedy=_REMEDIES.get(code or ""))
+
+
+def one_line(text: str) -> str:
+    """Return `text` without tags, control characters and line breaks, cut to a readable length."""
+    plain = _TAG.sub(" ", text)
+    words = "".join(c if c.isprintable() else " " for c in plain).split()
+    line = " ".join(words)
+    return line if len(line) <= _EXCERPT_CHARS else line[: _EXCERPT_CHARS - 1] + "…"

@@ -1,0 +1,98 @@
+"""What an HTTP response that is no result means, as an error with one clean line."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from harel_schema import errors as e
+from harel_schema.hrana.decode import decode_error
+from harel_schema.hrana.faults import from_server, one_line
+
+# Texts of failures that the server reports with an HTTP status and no code.
+_CODES_BY_TEXT: Final = {
+    "SQL string could not be parsed": "SQL_PARSE_ERROR",
+    "SQL string does not contain any statement": "SQL_NO_STATEMENT",
+    "SQL string contains more than one statement": "SQL_MANY_STATEMENTS",
+    "Arguments do not match SQL parameters": "ARGS_INVALID",
+}
+
+_BATON_TEXTS: Final = (
+    "Received an invalid baton",
+    "Received a baton that has already been used",
+    "Stream for this baton was closed",
+)
+
+
+def from_response(status: int, body: bytes, *, where: str, token: str | None = None) -> e.Error:
+    """Return the error for an HTTP response that is no result (not raised).
+
+    `where` names the server for the message. `token` is blotted out of what the body quotes.
+    """
+    text, code = _read_body(body)
+    if token:
+        text = text.replace(token, "***")
+    text = one_line(text)
+    said = f": {text}" if text else ""
+    if status in (401, 403):
+        return e.AuthError(
+            f"the token was refused by {where} (HTTP {status}){said}",
+            code=code,
+            remedy="pass a valid token with --auth-token or TURSO_AUTH_TOKEN",
+        )
+    if code is not None:
+        return from_server(text, code)
+    known = _from_text(text)
+    if known is not None:
+        return known
+    return e.ServerError(
+        f"{where} answered HTTP {status}{said}", status=status, remedy=_status_remedy(status, text)
+    )
+
+
+def _read_body(body: bytes) -> tuple[str, str | None]:
+    """Return message and code of a JSON, Protobuf or plain text error body."""
+    try:
+        content = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        content = None
+    if isinstance(content, dict):
+        message = content.get("message") or content.get("error") or ""
+        code = content.get("code")
+        return str(message), str(code) if code else None
+    return _read_protobuf(body) or (body.decode("utf-8", "replace"), None)
+
+
+def _read_protobuf(body: bytes) -> tuple[str, str | None] | None:
+    try:
+        error = decode_error(body)
+    except e.Error:
+        return None
+    return error if error[1] else None
+
+
+def _from_text(text: str) -> e.Error | None:
+    if text in _BATON_TEXTS:
+        return e.TransactionLost(text, remedy="run the transaction again on a new stream")
+    if "invalid utf-8 sequence" in text:
+        return e.OperationalError(
+            f"a text value is not UTF-8: {text}", remedy="read it with CAST(column AS BLOB)"
+        )
+    for part, code in _CODES_BY_TEXT.items():
+        if part in text:
+            return from_server(text.replace("`", ""), code)
+    return None
+
+
+def _status_remedy(status: int, text: str) -> str | None:
+    if 300 <= status < 400:  # noqa: PLR2004 - the redirects
+        return "redirects are not followed; use the final URL"
+    if status == 404:  # noqa: PLR2004
+        missing = "Namespace" in text
+        return "create the namespace" if missing else "check that the URL is a libSQL server's"
+    if status == 413:  # noqa: PLR2004
+        return "send fewer rows in a request"
+    if status == 429 or status >= 500:  # noqa: PLR2004
+        return "try again later"
+    return None

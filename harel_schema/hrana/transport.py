@@ -1,0 +1,82 @@
+"""What httpx raises, as our errors, and the settings that both clients share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import httpx
+
+from harel_schema import errors as e
+from harel_schema.hrana.flow import Failure, Reply
+
+# sqld serves 128 connections at a time, to all of its clients.
+LIMITS: Final = httpx.Limits(
+    max_connections=64,
+    max_keepalive_connections=64,
+    # A gateway closes an idle connection after a time of its own choice. Ours is shorter than
+    # any in use, so that a request rarely meets a connection that is just being closed.
+    keepalive_expiry=5.0,
+)
+_CONNECT_SECONDS: Final = 10.0
+_NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+def timeouts(seconds: float) -> httpx.Timeout:
+    """Return the four timeouts: a connection is made, or not, sooner than a query ends."""
+    return httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
+
+
+class HeadWatch:
+    """Learns from httpcore's trace whether the head of a request could be written.
+
+    A kept-alive connection that the server has closed fails at the first write. Nothing of the
+    request has left then, which is the one proof that it may be sent again. When only the body
+    fails, the server may have it all: the request counts as sent.
+    """
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    def __call__(self, event: str, _info: object) -> None:
+        """Take an event of a synchronous transport."""
+        if event.endswith("send_request_headers.failed"):
+            self.failed = True
+
+    async def asynchronous(self, event: str, info: object) -> None:
+        """Take an event of an asynchronous transport."""
+        self(event, info)
+
+
+def failure(exc: httpx.RequestError, url: str, watch: HeadWatch | None = None) -> Failure:
+    """Return the outcome of a request that got no whole response."""
+    sent = not (isinstance(exc, _NEVER_SENT) or (watch is not None and watch.failed))
+    where = url.split("/v3-protobuf", maxsplit=1)[0]
+    kind = e.RequestTimeout if isinstance(exc, httpx.TimeoutException) else e.ConnectionLost
+    error = kind(_message(exc, where, sent=sent), sent=sent, remedy=_remedy(sent=sent))
+    error.__cause__ = exc
+    return Failure(error)
+
+
+def reply(response: httpx.Response, body: bytes, *, stream: bool = False) -> Reply:
+    """Return the outcome of a request that got a response."""
+    return Reply(
+        response.status_code,
+        response.headers.get("content-type", ""),
+        body,
+        response if stream else None,
+    )
+
+
+def _message(exc: httpx.RequestError, where: str, *, sent: bool) -> str:
+    reason = " ".join(str(exc).split()) or type(exc).__name__
+    if isinstance(exc, httpx.TimeoutException):
+        return f"{where} did not {'answer' if sent else 'accept a connection'} in time"
+    if not sent:
+        return f"cannot connect to {where}: {reason}"
+    return f"the connection to {where} broke before the answer was complete: {reason}"
+
+
+def _remedy(*, sent: bool) -> str:
+    if sent:
+        return "it may have been applied: look before you send it again"
+    return "check the URL, and that the server runs"
