@@ -1,0 +1,31 @@
+"""Migrations: Alembic's commands on our engine, each revision whole or not at all.
+
+The functions return frozen results, print nothing, and log what they did as `harel_schema.migrate`.
+"""
+
+from harel_schema.migrate.chain import schema_sql
+from harel_schema.migrate.commands import (
+    current,
+    downgrade,
+    history,
+    stamp,
+    upgrade,
+    upgrade_sql,
+)
+from harel_schema.migrate.config import alembic_config, script_directory
+from harel_schema.migrate.results import Current, Migrated, Revision
+
+__all__ = [
+    "Current",
+    "Migrated",
+    "Revision",
+    "alembic_config",
+    "current",
+    "downgrade",
+    "history",
+    "schema_sql",
+    "script_directory",
+    "stamp",
+    "upgrade",
+    "upgrade_sql",
+]

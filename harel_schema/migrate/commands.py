@@ -1,0 +1,140 @@
+"""Alembic's commands as functions: they return frozen results and print nothing."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import TYPE_CHECKING, TypeAlias
+
+from alembic import command
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+
+from harel_schema import dbapi
+from harel_schema.errors import MigrationError
+from harel_schema.migrate.config import alembic_config
+from harel_schema.migrate.connect import label
+from harel_schema.migrate.environment import JOB
+from harel_schema.migrate.results import Current, Migrated, Revision
+from harel_schema.migrate.runner import Job
+from harel_schema.migrate.versions import identifiers
+from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.target import Target
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from alembic.config import Config
+
+__all__ = ["current", "downgrade", "history", "stamp", "upgrade", "upgrade_sql"]
+
+Named: TypeAlias = "Target | str | os.PathLike[str] | dbapi.Connection"
+
+# Alembic's `op` and `context` are globals of the process: one command at a time.
+_ALEMBIC = threading.Lock()
+
+
+def upgrade(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) -> Migrated:
+    """Upgrade to `revision`, each step in one transaction together with its version row.
+
+    `database` is a target, its text, or an open connection that is in no transaction. A database
+    without a version row whose tables have exactly a revision's shape is taken over at it.
+
+    Raises `SchemaMismatch` when there are tables of no revision's shape, `UnknownRevision` when
+    the database is ahead, `MigrationError` when a step fails (nothing of it is kept), and the
+    errors of `Target` and `dbapi`.
+    """
+    return _migrate(_job(database, prefix), lambda config: command.upgrade(config, revision))
+
+
+def downgrade(
+    database: Named, revision: str, prefix: str = DEFAULT_PREFIX, *, force: bool = False
+) -> Migrated:
+    """Downgrade to `revision` (``base``: before the first one), each step in one transaction.
+
+    Raises `MigrationError` when a table that would be dropped holds rows, unless `force`; and
+    what `upgrade` raises.
+    """
+    job = _job(database, prefix, force=force)
+    return _migrate(job, lambda config: command.downgrade(config, revision))
+
+
+def stamp(
+    database: Named, revision: str, prefix: str = DEFAULT_PREFIX, *, purge: bool = False
+) -> Migrated:
+    """Write `revision` into the version table, without running anything.
+
+    `purge` first deletes what the version table holds, also what cannot be understood. Raises
+    `MigrationError` for an unknown revision, and what `upgrade` raises.
+    """
+    job = _job(database, prefix)
+    return _migrate(job, lambda config: command.stamp(config, revision, purge=purge))
+
+
+def current(database: Named, prefix: str = DEFAULT_PREFIX) -> Current:
+    """Return the revision of a database and what is pending; changes nothing.
+
+    Raises `UnknownRevision` when the database is ahead, `MigrationError` when its version table
+    cannot be understood, and the errors of `Target` and `dbapi`.
+    """
+    job = _job(database, prefix)
+    _run(job, command.current)
+    chain = identifiers(ScriptDirectory.from_config(alembic_config()))
+    pending = chain[chain.index(job.before) + 1 if job.before else 0 :]
+    return Current(label(job.database), job.prefix, job.before, chain[-1], pending)
+
+
+def history() -> tuple[Revision, ...]:
+    """Return the chain of revisions, from the first to head."""
+    scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    found = [Revision(each.revision, each.down_revision, each.doc) for each in scripts]
+    return tuple(reversed(found))
+
+
+def upgrade_sql(revision: str = "head", prefix: str = DEFAULT_PREFIX) -> str:
+    """Return the SQL text of an upgrade, from base or as a range (``0001:head``).
+
+    Each revision is one transaction together with its version row. Raises `TargetError` for a
+    bad prefix and `MigrationError` for an unknown revision.
+    """
+    buffer = io.StringIO()
+    config = alembic_config()
+    config.output_buffer = buffer
+    job = Job(Target.parse(":memory:"), check_prefix(prefix))
+    _run(job, lambda config: command.upgrade(config, revision, sql=True), config)
+    return buffer.getvalue()
+
+
+def _job(database: Named, prefix: str, *, force: bool = False) -> Job:
+    if isinstance(database, dbapi.Connection):
+        if database.in_transaction:
+            raise MigrationError(
+                "the connection is in a transaction", remedy="commit or roll back first"
+            )
+        return Job(database, check_prefix(prefix), force=force)
+    return Job(Target.parse(database), check_prefix(prefix), force=force)
+
+
+def _migrate(job: Job, work: Callable[[Config], object]) -> Migrated:
+    _run(job, work)
+    return Migrated(
+        target=label(job.database),
+        prefix=job.prefix,
+        before=job.before,
+        after=job.after,
+        applied=tuple(job.applied),
+        adopted=job.adopted,
+    )
+
+
+def _run(job: Job, work: Callable[[Config], object], config: Config | None = None) -> None:
+    config = config or alembic_config()
+    config.attributes[JOB] = job
+    with _ALEMBIC:
+        try:
+            work(config)
+        except CommandError as error:
+            raise MigrationError(
+                " ".join(str(error).split()), remedy="see `harel-schema history`"
+            ) from error

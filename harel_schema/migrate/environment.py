@@ -1,0 +1,80 @@
+"""What `migrations/env.py` runs: for the command ``alembic``, or for `harel_schema.migrate`."""
+
+from __future__ import annotations
+
+import os
+from logging.config import fileConfig
+
+from alembic import context
+from alembic.util import CommandError
+
+from harel_schema.errors import HarelSchemaError, TargetError
+from harel_schema.migrate import runner
+from harel_schema.migrate.chain import offline
+from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.target import Target
+
+__all__ = ["JOB", "run"]
+
+# The key of `Config.attributes` under which `harel_schema.migrate` hands its job over.
+JOB = "harel_schema.job"
+
+_TOKENS = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
+_KNOWN = ("target", "prefix", "force")
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
+
+
+def run() -> None:
+    """Run Alembic's command, online or as SQL text.
+
+    Without a job of `harel_schema.migrate`, the command ``alembic`` is speaking: `-x` and the
+    environment name the database, and an error of ours becomes the `CommandError` that it prints
+    in one line.
+    """
+    job = context.config.attributes.get(JOB)
+    if job is not None:
+        _dispatch(job)
+        return
+    if context.config.config_file_name:
+        fileConfig(context.config.config_file_name, disable_existing_loggers=False)
+    try:
+        _dispatch(_job_of_command_line())
+    except HarelSchemaError as error:
+        raise CommandError(str(error)) from error
+
+
+def _dispatch(job: runner.Job) -> None:
+    if not context.is_offline_mode():
+        runner.run(job)
+        return
+    context.configure(dialect_name="sqlite", literal_binds=True, **runner.options(job))
+    offline(context.get_context().dialect)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def _job_of_command_line() -> runner.Job:
+    given = context.get_x_argument(as_dictionary=True)
+    unknown = sorted(given.keys() - set(_KNOWN))
+    if unknown:
+        raise TargetError(f"unknown -x {unknown[0]}", remedy=f"known: {', '.join(_KNOWN)}")
+    text = given.get("target") or os.environ.get("HAREL_SCHEMA_TARGET") or "sqlite:///state.db"
+    prefix = given.get("prefix") or os.environ.get("HAREL_PREFIX") or DEFAULT_PREFIX
+    force = _flag("force", given.get("force", "false"))
+    return runner.Job(_with_token(Target.parse(text)), check_prefix(prefix), force=force)
+
+
+def _with_token(target: Target) -> Target:
+    if target.kind != "remote" or target.auth_token is not None:
+        return target
+    token = next((os.environ[name] for name in _TOKENS if os.environ.get(name)), None)
+    return Target.parse(target, auth_token=token)
+
+
+def _flag(name: str, value: str) -> bool:
+    if value.lower() in _TRUE:
+        return True
+    if value.lower() in _FALSE:
+        return False
+    raise TargetError(f"-x {name}={value} is neither true nor false", remedy=f"use {name}=true")

@@ -1,0 +1,47 @@
+"""What the commands of `harel_schema.migrate` return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Current", "Migrated", "Revision"]
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A revision of the chain; `down_revision` is None for the first one."""
+
+    revision: str
+    down_revision: str | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """Where a database stands: `revision` is None before the first one or without a version row.
+
+    `pending` holds the revisions up to `head`, in the order in which they would be run.
+    """
+
+    target: str
+    prefix: str
+    revision: str | None
+    head: str
+    pending: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What an upgrade, a downgrade or a stamp did.
+
+    `applied` holds the revisions that this call ran, in order: empty when there was nothing to do
+    or another process did it. `adopted` is the revision at which a database without a version row
+    was taken over, because its tables have exactly that revision's shape; None otherwise.
+    """
+
+    target: str
+    prefix: str
+    before: str | None
+    after: str | None
+    applied: tuple[str, ...] = ()
+    adopted: str | None = None

@@ -1,0 +1,209 @@
+"""Running a command's steps: each in one BEGIN IMMEDIATE transaction with its version row.
+
+A command is planned first, on a connection that writes nothing. Each step of the plan then
+begins its transaction, reads the version row again and goes on from where the database is
+by now, so that of several processes each revision is run by exactly one.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from alembic import context
+from alembic.runtime.migration import StampStep
+from sqlalchemy.exc import DBAPIError
+
+from harel_schema.errors import BusyError, ConnectionLost, MigrationError, TransactionLost
+from harel_schema.migrate.connect import check, label, open_database, own_errors
+from harel_schema.migrate.shape import Shapes
+from harel_schema.migrate.versions import heads, identifiers
+from harel_schema.names import version_table
+from harel_schema.tables import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import sqlalchemy as sa
+    from alembic.runtime.migration import MigrationContext, MigrationStep
+    from alembic.script import ScriptDirectory
+
+    from harel_schema.migrate.connect import Database
+
+    Work = Callable[[Any, MigrationContext], Iterable[MigrationStep]]
+
+__all__ = ["Job", "options", "run"]
+
+log = logging.getLogger("harel_schema.migrate")
+
+# A server takes a transaction away after 5 s if another writer waits; a fresh one gets through.
+_RETRIES = 5
+_TRANSIENT = (BusyError, ConnectionLost, TransactionLost)
+
+
+@dataclass
+class Job:
+    """One command of Alembic on one database, and what became of it."""
+
+    database: Database
+    prefix: str
+    force: bool = False
+    before: str | None = None
+    after: str | None = None
+    applied: list[str] = field(default_factory=list)
+    adopted: str | None = None
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a command wants to do: nothing, a stamp, or steps up or down the chain."""
+
+    steps: list[MigrationStep]
+    work: Work
+
+    @property
+    def is_stamp(self) -> bool:
+        return bool(self.steps) and isinstance(self.steps[0], StampStep)
+
+    @property
+    def is_upgrade(self) -> bool:
+        return bool(self.steps) and not self.is_stamp and self.steps[0].is_upgrade
+
+    @property
+    def destination(self) -> str | None:
+        return _one(self.steps[-1].to_revisions)
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What one transaction did."""
+
+    after: str | None
+    applied: str | None = None
+    adopted: str | None = None
+
+
+def options(job: Job) -> dict[str, Any]:
+    """Return what every `context.configure()` of ours is given."""
+    meta = metadata(job.prefix)
+    owned = {name.lower() for name in meta.tables}
+    return {
+        "include_name": lambda name, kind, _: kind != "table" or name.lower() in owned,
+        "prefix": job.prefix,
+        "target_metadata": meta,
+        "transaction_per_migration": True,
+        "transactional_ddl": True,
+        "version_table": version_table(job.prefix),
+    }
+
+
+def run(job: Job) -> None:
+    """Run the command of Alembic's current environment on the job's database."""
+    with own_errors(), open_database(job.database, read_only=True) as connection:
+        plan = _plan(job, connection)
+    check(job.database, may_create=plan.is_upgrade)
+    if not plan.steps:
+        return
+    for attempt in range(_RETRIES + 1):
+        try:
+            with own_errors(), open_database(job.database) as connection:
+                while _transaction(job, plan, connection):
+                    pass
+        except (ConnectionLost, TransactionLost) as error:
+            if attempt == _RETRIES:
+                raise
+            log.warning("%s: %s; trying again", label(job.database), error)
+        else:
+            return
+
+
+def _plan(job: Job, connection: sa.Connection) -> _Plan:
+    """Ask the command for its steps; a command that only looks does so here, and has none."""
+    current = _configure(job, connection)
+    work: Work = current.opts["fn"]
+    found = () if current.purge else heads(current)
+    job.before = job.after = _one(found)
+    return _Plan(list(work(found, current)), work)
+
+
+def _transaction(job: Job, plan: _Plan, connection: sa.Connection) -> bool:
+    """Run a stamp or the next step; return whether there may be another one."""
+    with connection.begin() as transaction:
+        done = _stamp(job, plan, connection) if plan.is_stamp else _step(job, plan, connection)
+        if done is None:
+            transaction.rollback()
+            return False
+    # Only what is committed counts.
+    job.after = done.after
+    if done.adopted:
+        job.adopted = done.adopted
+        log.info("%s: taken over as it is at %s", label(job.database), done.adopted)
+    if done.applied:
+        job.applied.append(done.applied)
+        verb = "upgraded" if plan.is_upgrade else "downgraded"
+        log.info("%s: %s to %s", label(job.database), verb, done.after or "base")
+    return not plan.is_stamp
+
+
+def _stamp(job: Job, plan: _Plan, connection: sa.Connection) -> _Done:
+    _run(job, connection, plan.work)
+    return _Done(after=plan.destination)
+
+
+def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
+    current = _configure(job, connection)
+    script = _script(current)
+    shapes = Shapes(script, job.prefix)
+    revision = _one(heads(current))
+    adopted = shapes.adoptable(connection, revision) if plan.is_upgrade else None
+    if adopted:
+        current.stamp(script, adopted)
+        revision = adopted
+    step = next((each for each in plan.steps if _one(each.from_revisions) == revision), None)
+    if step is None:
+        _check_arrival(job, plan, identifiers(script), revision)
+        return _Done(after=adopted, adopted=adopted) if adopted else None
+    if not plan.is_upgrade and not job.force:
+        shapes.refuse_loss(connection, revision, plan.destination)
+    _run(job, connection, lambda *_: [step])
+    after = _one(step.to_revisions)
+    return _Done(after, applied=after if plan.is_upgrade else revision, adopted=adopted)
+
+
+def _check_arrival(job: Job, plan: _Plan, chain: tuple[str, ...], revision: str | None) -> None:
+    """Raise `MigrationError` if another process took the database off the plan's way."""
+    at, end = (chain.index(name) if name else -1 for name in (revision, plan.destination))
+    if at < end if plan.is_upgrade else at > end:
+        raise MigrationError(
+            f"{label(job.database)}: another process moved it to {revision or 'base'} meanwhile",
+            remedy="run it again when the other one has ended",
+        )
+
+
+def _run(job: Job, connection: sa.Connection, work: Work) -> None:
+    """Let Alembic run the steps and write the version row, in the transaction that is open."""
+    _configure(job, connection, fn=work)
+    try:
+        context.run_migrations()
+    except DBAPIError as error:
+        if isinstance(error.orig, _TRANSIENT):
+            raise
+        raise MigrationError(
+            f"{label(job.database)}: a revision failed and was rolled back: {error.orig}"
+        ) from error
+
+
+def _configure(job: Job, connection: sa.Connection, **more: Any) -> MigrationContext:
+    context.configure(connection=connection, **options(job), **more)
+    return context.get_context()
+
+
+def _script(current: MigrationContext) -> ScriptDirectory:
+    if current.script is None:
+        raise TypeError("Alembic's context has no script directory")
+    return current.script
+
+
+def _one(revisions: tuple[str, ...]) -> str | None:
+    return revisions[0] if revisions else None
