@@ -13,24 +13,26 @@ from harel_schema import errors as e
 from harel_schema.hrana import flow as f
 from harel_schema.hrana import messages as m
 from harel_schema.hrana.decode import CursorDecoder
-from harel_schema.hrana.flow import Retry
 from harel_schema.hrana.streams import StreamState
-from harel_schema.hrana.transport import LIMITS, HeadWatch, failure, reply, timeouts
+from harel_schema.hrana.transport import HeadWatch, cut_off, failure, reply, settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from types import TracebackType
 
+    from harel_schema.hrana.flow import Retry, TokenSource
+
 T = TypeVar("T")
 
 
 class AsyncClient:
-    """A libSQL server over HTTP. Tasks of one event loop may share it, as threads `Client`.
+    """A libSQL server over HTTP. Tasks of one event loop may share it.
 
     `url` is ``http[s]://host[:port][/path]``. `auth_token` is the token or a callable, plain or
-    async, that gives it, asked at the first request and once more when the server refuses what it gave. `timeout`
-    is in seconds: the longest silence while a response is awaited or read. `retry` bounds the
-    repetitions; `sleep` waits between them. Raises `TargetError` for another URL.
+    async, that gives it, asked at the first request and once more when the server refuses what
+    it gave. `timeout` is in seconds: the longest silence while a response is awaited or read.
+    `retry` bounds the repetitions; `sleep` waits between them. Raises `TargetError` for another
+    URL. A cancelled call leaves the client usable.
 
     A request is sent again only when it certainly did not reach the server, or when the caller
     says `idempotent=True`. Otherwise the caller gets `ConnectionLost` (`sent=True`) and decides.
@@ -38,20 +40,18 @@ class AsyncClient:
     `ConnectionLost`, `RequestTimeout`, `AuthError` or `ServerError` when there is no result.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only settings
+    def __init__(
         self,
         url: str,
         *,
-        auth_token: str | Callable[[], str | Awaitable[str]] | None = None,
+        auth_token: str | TokenSource | None = None,
         timeout: float = 30.0,
         retry: Retry | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._session = f.new_session(url, auth_token, retry)
         self._sleep = sleep
-        # trust_env=False: a proxy or .netrc from the environment would see, or replace, the token
-        # of a database; the URL alone names where it goes.
-        self._http = httpx.AsyncClient(timeout=timeouts(timeout), trust_env=False, limits=LIMITS)
+        self._http = httpx.AsyncClient(**settings(timeout))
         self._pid = os.getpid()
         self._count = 0
 
@@ -120,7 +120,8 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the pooled connections; any further request raises `InterfaceError`."""
-        await self._http.aclose()
+        if os.getpid() == self._pid:  # after a fork they are the parent's
+            await self._http.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,7 +160,7 @@ class AsyncClient:
                 return await f.as_awaited_token(source())
 
     async def _send(self, action: f.Send, *, stream: bool) -> f.Reply | f.Failure:
-        self._check()
+        self._admit()
         watch = HeadWatch()
         method, url, headers, body = action
         request = self._http.build_request(
@@ -174,7 +175,7 @@ class AsyncClient:
         except httpx.RequestError as exc:
             return failure(exc, action.url, watch)
 
-    def _check(self) -> None:
+    def _admit(self) -> None:
         if self._http.is_closed:
             raise e.InterfaceError("the client is closed")
         if os.getpid() != self._pid:
@@ -193,7 +194,7 @@ class AsyncClient:
                     for entry in decoder.feed(chunk):
                         yield entry
             except httpx.RequestError as exc:
-                raise failure(exc, self._session.url).error from exc
+                raise cut_off(exc, self._session.url) from exc
         decoder.finish()
 
 
@@ -216,7 +217,7 @@ class AsyncStream:
 
     async def pipeline(self, requests: Sequence[m.Request]) -> m.Pipeline:
         """Run `requests` in one HTTP request; errors stay in their slots."""
-        return await self._client._run(self._state.pipeline(requests))  # noqa: SLF001 - its other half
+        return await self._client._run(self._state.pipeline(requests))  # noqa: SLF001
 
     async def execute(self, statement: m.Statement) -> m.StatementResult:
         """Run one statement in one HTTP request; raise its error."""

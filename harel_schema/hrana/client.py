@@ -14,13 +14,14 @@ from harel_schema import errors as e
 from harel_schema.hrana import flow as f
 from harel_schema.hrana import messages as m
 from harel_schema.hrana.decode import CursorDecoder
-from harel_schema.hrana.flow import Retry
 from harel_schema.hrana.streams import StreamState
-from harel_schema.hrana.transport import LIMITS, HeadWatch, failure, reply, timeouts
+from harel_schema.hrana.transport import HeadWatch, cut_off, failure, reply, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from types import TracebackType
+
+    from harel_schema.hrana.flow import Retry
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ class Client:
     `ConnectionLost`, `RequestTimeout`, `AuthError` or `ServerError` when there is no result.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only settings
+    def __init__(
         self,
         url: str,
         *,
@@ -50,9 +51,7 @@ class Client:
     ) -> None:
         self._session = f.new_session(url, auth_token, retry)
         self._sleep = sleep
-        # trust_env=False: a proxy or .netrc from the environment would see, or replace, the token
-        # of a database; the URL alone names where it goes.
-        self._http = httpx.Client(timeout=timeouts(timeout), trust_env=False, limits=LIMITS)
+        self._http = httpx.Client(**settings(timeout))
         self._pid = os.getpid()
         self._count = 0
         self._count_lock = threading.Lock()
@@ -116,7 +115,8 @@ class Client:
 
     def close(self) -> None:
         """Close the pooled connections; any further request raises `InterfaceError`."""
-        self._http.close()
+        if os.getpid() == self._pid:  # after a fork they are the parent's
+            self._http.close()
 
     def __enter__(self) -> Self:
         return self
@@ -154,7 +154,7 @@ class Client:
                 return f.as_token(source())
 
     def _send(self, action: f.Send, *, stream: bool) -> f.Reply | f.Failure:
-        self._check()
+        self._admit()
         watch = HeadWatch()
         method, url, headers, body = action
         request = self._http.build_request(
@@ -169,7 +169,7 @@ class Client:
         except httpx.RequestError as exc:
             return failure(exc, action.url, watch)
 
-    def _check(self) -> None:
+    def _admit(self) -> None:
         if self._http.is_closed:
             raise e.InterfaceError("the client is closed")
         if os.getpid() != self._pid:
@@ -186,7 +186,7 @@ class Client:
                 for chunk in response.iter_bytes():
                     yield from decoder.feed(chunk)
             except httpx.RequestError as exc:
-                raise failure(exc, self._session.url).error from exc
+                raise cut_off(exc, self._session.url) from exc
         decoder.finish()
 
 
@@ -209,7 +209,7 @@ class Stream:
 
     def pipeline(self, requests: Sequence[m.Request]) -> m.Pipeline:
         """Run `requests` in one HTTP request; errors stay in their slots."""
-        return self._client._run(self._state.pipeline(requests))  # noqa: SLF001 - its other half
+        return self._client._run(self._state.pipeline(requests))  # noqa: SLF001
 
     def execute(self, statement: m.Statement) -> m.StatementResult:
         """Run one statement in one HTTP request; raise its error."""

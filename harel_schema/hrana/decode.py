@@ -1,31 +1,27 @@
-"""Bytes to results: the Protobuf encoding of Hrana 3, read by hand straight into tuples.
+"""Bytes to results: the Protobuf encoding of Hrana 3, straight into tuples.
 
-The copy of a database spends its client time in `_read_row`, so the wire format is spelled out
-there. A field that this version does not know is skipped, as the specification demands; a body
-that breaks off or lies about a length is `ServerError`.
+A field that this version does not know is skipped, as the specification demands.
 """
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from harel_schema.errors import Error, ServerError
 from harel_schema.hrana import messages as m
 from harel_schema.hrana.faults import from_server
+from harel_schema.hrana.wire import (
+    GARBLED,
+    broken,
+    delimited,
+    fields,
+    read_row,
+    signed,
+    text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-_DOUBLE: Final = struct.Struct("<d")
-_TEXT: Final = 0x22
-_INTEGER: Final = 0x10
-_NULL: Final = 0x0A
-_REAL: Final = 0x19
-_BLOB: Final = 0x2A
-
-# A length-delimited field is (start, end) in the buffer, a varint its number.
-_Field = tuple[int, int, int]
+    from collections.abc import Sequence
 
 
 def decode_pipeline(body: bytes, requests: Sequence[m.Request]) -> m.Pipeline:
@@ -36,15 +32,17 @@ def decode_pipeline(body: bytes, requests: Sequence[m.Request]) -> m.Pipeline:
     baton = base_url = None
     results: list[m.Result] = []
     try:
-        for number, start, end in _fields(body, 0, len(body)):
-            if number == 1:
-                baton = _text(body, start, end)
-            elif number == 2:
-                base_url = _text(body, start, end)
-            elif number == 3:
-                results.append(_stream_result(body, start, end, requests[len(results)]))
-    except (IndexError, UnicodeDecodeError, struct.error) as exc:
-        raise _broken() from exc
+        for number, start, end in fields(body, 0, len(body)):
+            match number:
+                case 1:
+                    baton = text(body, start, end)
+                case 2:
+                    base_url = text(body, start, end)
+                case 3:
+                    request = requests[len(results)]
+                    results.append(_stream_result(body, start, end, request))
+    except GARBLED as exc:
+        raise broken() from exc
     if len(results) != len(requests):
         raise ServerError(f"the server answered {len(results)} of {len(requests)} requests")
     return m.Pipeline(baton, base_url, tuple(results))
@@ -54,8 +52,8 @@ def decode_error(body: bytes) -> tuple[str, str | None]:
     """Return message and code of an `Error` structure; `ServerError` when it is none."""
     try:
         return _error_parts(body, 0, len(body))
-    except (IndexError, UnicodeDecodeError) as exc:
-        raise _broken() from exc
+    except GARBLED as exc:
+        raise broken() from exc
 
 
 class CursorDecoder:
@@ -66,11 +64,11 @@ class CursorDecoder:
     """
 
     def __init__(self) -> None:
+        self.started = False
         self.baton: str | None = None
         self.base_url: str | None = None
         self._rest = b""
-        self.started = False
-        self._open_step = False
+        self._in_step = False
 
     def feed(self, chunk: bytes) -> list[m.CursorEntry]:
         """Return the entries that `chunk` completes.
@@ -81,77 +79,66 @@ class CursorDecoder:
         entries: list[m.CursorEntry] = []
         pos, end = 0, len(data)
         try:
-            while pos < end:
-                header = _complete(data, pos, end)
-                if header is None:
-                    break
-                start, pos = header
-                self._message(data, start, pos, entries)
-        except (IndexError, UnicodeDecodeError, struct.error) as exc:
-            raise _broken() from exc
+            while (bounds := delimited(data, pos, end)) is not None:
+                start, pos = bounds
+                if self.started:
+                    self._entry(data, start, pos, entries)
+                else:
+                    self._head(data, start, pos)
+        except GARBLED as exc:
+            raise broken() from exc
         self._rest = data[pos:]
         return entries
 
     def finish(self) -> None:
         """Raise `ServerError` unless the response ended where an answer may end."""
-        if self._rest or not self.started or self._open_step:
-            raise _broken()
+        if self._rest or not self.started or self._in_step:
+            raise broken()
 
-    def _message(self, data: bytes, start: int, end: int, entries: list[m.CursorEntry]) -> None:
-        if not self.started:
-            self.started = True
-            self._read_head(data, start, end)
-            return
-        for number, at, stop in _fields(data, start, end):
-            if number == 4:
-                row = _read_row(data, at, stop)
-                if entries and isinstance(entries[-1], m.Rows):
-                    entries[-1].rows.append(row)
-                else:
-                    entries.append(m.Rows([row]))
-            elif number == 1:
-                self._open_step = True
-                entries.append(_step_begin(data, at, stop))
-            elif number == 2:
-                self._open_step = False
-                entries.append(_step_end(data, at, stop))
-            elif number == 3:
-                self._open_step = False
-                entries.append(_step_error(data, at, stop))
-            elif number == 5:
-                self._open_step = False
-                raise _error(data, at, stop)
+    def _head(self, data: bytes, start: int, end: int) -> None:
+        self.started = True
+        for number, at, stop in fields(data, start, end):
+            match number:
+                case 1:
+                    self.baton = text(data, at, stop)
+                case 2:
+                    self.base_url = text(data, at, stop)
 
-    def _read_head(self, data: bytes, start: int, end: int) -> None:
-        for number, at, stop in _fields(data, start, end):
-            if number == 1:
-                self.baton = _text(data, at, stop)
-            elif number == 2:
-                self.base_url = _text(data, at, stop)
-
-
-def _complete(data: bytes, pos: int, end: int) -> tuple[int, int] | None:
-    """Return start and end of the delimited message at `pos`, None when it is not all there."""
-    at = pos
-    while at < end and data[at] > 0x7F:
-        at += 1
-    if at >= end:
-        return None
-    length, start = _varint(data, pos)
-    return (start, start + length) if start + length <= end else None
+    def _entry(self, data: bytes, start: int, end: int, entries: list[m.CursorEntry]) -> None:
+        for number, at, stop in fields(data, start, end):
+            match number:
+                case 4:
+                    row = read_row(data, at, stop)
+                    if entries and isinstance(entries[-1], m.Rows):
+                        entries[-1].rows.append(row)
+                    else:
+                        entries.append(m.Rows([row]))
+                case 1:
+                    self._in_step = True
+                    entries.append(_step_begin(data, at, stop))
+                case 2:
+                    self._in_step = False
+                    entries.append(_step_end(data, at, stop))
+                case 3:
+                    self._in_step = False
+                    step, (first, last) = _map_entry(data, at, stop)
+                    entries.append(m.StepError(step, _error(data, first, last)))
+                case 5:
+                    raise _error(data, at, stop)
 
 
 def _stream_result(data: bytes, start: int, end: int, request: m.Request) -> m.Result:
-    for number, at, stop in _fields(data, start, end):
-        if number == 1:
-            return _response(data, at, stop, request)
-        if number == 2:
-            return _error(data, at, stop)
-    raise _broken()
+    for number, at, stop in fields(data, start, end):
+        match number:
+            case 1:
+                return _response(data, at, stop, request)
+            case 2:
+                return _error(data, at, stop)
+    raise broken()
 
 
 def _response(data: bytes, start: int, end: int, request: m.Request) -> m.Result:
-    for number, at, stop in _fields(data, start, end):
+    for number, at, stop in fields(data, start, end):
         match number, request:
             case (1, m.Close()) | (4, m.Sequence()):
                 return None
@@ -162,112 +149,122 @@ def _response(data: bytes, start: int, end: int, request: m.Request) -> m.Result
             case 5, m.Describe():
                 return _description(data, *_inner(data, at, stop))
             case 8, m.GetAutocommit():
-                return any(n == 1 and value for n, value, _ in _fields(data, at, stop))
-    raise ServerError(f"the answer does not fit the request {type(request).__name__}")
+                return any(n == 1 and value for n, value, _ in fields(data, at, stop))
+    raise ServerError(f"the server's answer does not fit the request {type(request).__name__}")
 
 
 def _inner(data: bytes, start: int, end: int) -> tuple[int, int]:
     """Return the bounds of field 1, in which each response carries its result."""
-    for number, at, stop in _fields(data, start, end):
+    for number, at, stop in fields(data, start, end):
         if number == 1:
             return at, stop
     return end, end
 
 
 def _statement_result(data: bytes, start: int, end: int) -> m.StatementResult:
-    columns: list[str] = []
-    decltypes: list[str | None] = []
+    columns = _Columns()
     rows: list[m.Row] = []
     affected, rowid = 0, None
-    for number, at, stop in _fields(data, start, end):
-        if number == 2:
-            rows.append(_read_row(data, at, stop))
-        elif number == 1:
-            _column(data, at, stop, columns, decltypes)
-        elif number == 3:
-            affected = at
-        elif number == 4:
-            rowid = _signed(at)
-    return m.StatementResult(tuple(columns), tuple(decltypes), rows, affected, rowid)
+    for number, at, stop in fields(data, start, end):
+        match number:
+            case 2:
+                rows.append(read_row(data, at, stop))
+            case 1:
+                columns.read(data, at, stop)
+            case 3:
+                affected = at
+            case 4:
+                rowid = signed(at)
+    return m.StatementResult(*columns.pair(), rows, affected, rowid)
 
 
 def _batch_result(data: bytes, start: int, end: int, *, steps: int) -> m.BatchResult:
     results: list[m.StatementResult | None] = [None] * steps
     errors: list[Error | None] = [None] * steps
-    for number, at, stop in _fields(data, start, end):
-        if number in (1, 2):
-            step, (first, last) = _map_entry(data, at, stop)
-            if number == 1:
-                results[step] = _statement_result(data, first, last)
-            else:
-                errors[step] = _error(data, first, last)
+    for number, at, stop in fields(data, start, end):
+        match number:
+            case 1:
+                step, bounds = _map_entry(data, at, stop)
+                results[step] = _statement_result(data, *bounds)
+            case 2:
+                step, bounds = _map_entry(data, at, stop)
+                errors[step] = _error(data, *bounds)
     return m.BatchResult(tuple(results), tuple(errors))
 
 
 def _map_entry(data: bytes, start: int, end: int) -> tuple[int, tuple[int, int]]:
+    """Return the number and the message of an entry of a map, or of a `StepErrorEntry`."""
     key, bounds = 0, (end, end)
-    for number, at, stop in _fields(data, start, end):
-        if number == 1:
-            key = at
-        elif number == 2:
-            bounds = (at, stop)
+    for number, at, stop in fields(data, start, end):
+        match number:
+            case 1:
+                key = at
+            case 2:
+                bounds = (at, stop)
     return key, bounds
 
 
 def _description(data: bytes, start: int, end: int) -> m.Description:
     parameters: list[str | None] = []
-    columns: list[str] = []
-    decltypes: list[str | None] = []
-    flags = {3: False, 4: False}
-    for number, at, stop in _fields(data, start, end):
-        if number == 1:
-            names = [_text(data, a, b) for n, a, b in _fields(data, at, stop) if n == 1]
-            parameters.append(names[0] if names else None)
-        elif number == 2:
-            _column(data, at, stop, columns, decltypes)
-        elif number in flags:
-            flags[number] = bool(at)
-    return m.Description(tuple(parameters), tuple(columns), tuple(decltypes), flags[3], flags[4])
+    columns = _Columns()
+    is_explain = is_readonly = False
+    for number, at, stop in fields(data, start, end):
+        match number:
+            case 1:
+                names = [text(data, a, b) for n, a, b in fields(data, at, stop) if n == 1]
+                parameters.append(names[0] if names else None)
+            case 2:
+                columns.read(data, at, stop)
+            case 3:
+                is_explain = bool(at)
+            case 4:
+                is_readonly = bool(at)
+    return m.Description(tuple(parameters), *columns.pair(), is_explain, is_readonly)
 
 
-def _column(
-    data: bytes, start: int, end: int, columns: list[str], decltypes: list[str | None]
-) -> None:
-    name, decltype = "", None
-    for number, at, stop in _fields(data, start, end):
-        if number == 1:
-            name = _text(data, at, stop)
-        elif number == 2:
-            decltype = _text(data, at, stop)
-    columns.append(name)
-    decltypes.append(decltype)
+class _Columns:
+    """Names and declared types of a result's columns."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.decltypes: list[str | None] = []
+
+    def read(self, data: bytes, start: int, end: int) -> None:
+        name, decltype = "", None
+        for number, at, stop in fields(data, start, end):
+            match number:
+                case 1:
+                    name = text(data, at, stop)
+                case 2:
+                    decltype = text(data, at, stop)
+        self.names.append(name)
+        self.decltypes.append(decltype)
+
+    def pair(self) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+        return tuple(self.names), tuple(self.decltypes)
 
 
 def _step_begin(data: bytes, start: int, end: int) -> m.StepBegin:
     step = 0
-    columns: list[str] = []
-    decltypes: list[str | None] = []
-    for number, at, stop in _fields(data, start, end):
-        if number == 1:
-            step = at
-        elif number == 2:
-            _column(data, at, stop, columns, decltypes)
-    return m.StepBegin(step, tuple(columns), tuple(decltypes))
+    columns = _Columns()
+    for number, at, stop in fields(data, start, end):
+        match number:
+            case 1:
+                step = at
+            case 2:
+                columns.read(data, at, stop)
+    return m.StepBegin(step, *columns.pair())
 
 
 def _step_end(data: bytes, start: int, end: int) -> m.StepEnd:
     affected, rowid = 0, None
-    for number, at, _ in _fields(data, start, end):
-        if number == 1:
-            affected = at
-        elif number == 2:
-            rowid = _signed(at)
+    for number, at, _ in fields(data, start, end):
+        match number:
+            case 1:
+                affected = at
+            case 2:
+                rowid = signed(at)
     return m.StepEnd(affected, rowid)
-
-
-def _step_error(data: bytes, start: int, end: int) -> m.StepError:
-    step, (first, last) = _map_entry(data, start, end)
-    return m.StepError(step, _error(data, first, last))
 
 
 def _error(data: bytes, start: int, end: int) -> Error:
@@ -276,91 +273,10 @@ def _error(data: bytes, start: int, end: int) -> Error:
 
 def _error_parts(data: bytes, start: int, end: int) -> tuple[str, str | None]:
     message, code = "", None
-    for number, at, stop in _fields(data, start, end):
-        if number == 1:
-            message = _text(data, at, stop)
-        elif number == 2:
-            code = _text(data, at, stop) or None
+    for number, at, stop in fields(data, start, end):
+        match number:
+            case 1:
+                message = text(data, at, stop)
+            case 2:
+                code = text(data, at, stop) or None
     return message, code
-
-
-def _read_row(data: bytes, pos: int, end: int) -> m.Row:
-    row: list[m.Value] = []
-    append = row.append
-    while pos < end:
-        # Every value is a message of its own (key 0x0a) that holds exactly one field.
-        length = data[pos + 1]
-        if data[pos] != 0x0A:
-            raise _broken()
-        pos += 2
-        if length > 0x7F:
-            length, pos = _varint(data, pos - 1)
-        stop = pos + length
-        if stop > end:
-            raise _broken()
-        kind = data[pos]
-        if kind == _TEXT or kind == _BLOB:  # noqa: PLR1714 - two comparisons are faster
-            # The payload reaches to the end of the message: step over its length.
-            pos += 1
-            while data[pos] > 0x7F:
-                pos += 1
-            append(data[pos + 1 : stop].decode() if kind == _TEXT else data[pos + 1 : stop])
-        elif kind == _INTEGER:
-            number = data[pos + 1]
-            if number > 0x7F:
-                number, _ = _varint(data, pos + 1)
-            append(number >> 1 ^ -(number & 1))
-        elif kind == _NULL:
-            append(None)
-        elif kind == _REAL:
-            append(_DOUBLE.unpack_from(data, pos + 1)[0])
-        else:
-            raise ServerError(f"the server sent a value of an unknown kind ({kind >> 3})")
-        pos = stop
-    return tuple(row)
-
-
-def _fields(data: bytes, pos: int, end: int) -> Iterator[_Field]:
-    """Yield (number, start, end) of each field; a varint has its number in place of start."""
-    while pos < end:
-        key, pos = _varint(data, pos)
-        kind = key & 7
-        if kind == 2:
-            length, pos = _varint(data, pos)
-            start, pos = pos, pos + length
-            if pos > end:
-                raise _broken()
-            yield key >> 3, start, pos
-        elif kind == 0:
-            value, pos = _varint(data, pos)
-            yield key >> 3, value, pos
-        elif kind in (1, 5):
-            pos += 8 if kind == 1 else 4
-        else:
-            raise _broken()
-
-
-def _varint(data: bytes, pos: int) -> tuple[int, int]:
-    """Return the number at `pos` and the position after it."""
-    number = shift = 0
-    while True:
-        byte = data[pos]
-        pos += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, pos
-        shift += 7
-        if shift > 63:
-            raise _broken()
-
-
-def _signed(number: int) -> int:
-    return number >> 1 ^ -(number & 1)
-
-
-def _text(data: bytes, start: int, end: int) -> str:
-    return data[start:end].decode()
-
-
-def _broken() -> ServerError:
-    return ServerError("the server's answer is cut off or is not Hrana 3")

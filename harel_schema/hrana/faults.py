@@ -43,7 +43,9 @@ _REMEDIES: Final = {
 
 _PREFIX: Final = re.compile(r"^(?:SQLite error|SQL input error|Internal Error|Query error): ")
 _OFFSET: Final = re.compile(r" \(at offset -?\d+\)$")
-_TAG: Final = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.I)
+_TAG: Final = re.compile(
+    r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE
+)
 _EXCERPT_CHARS: Final = 200
 
 

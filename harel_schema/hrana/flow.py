@@ -24,7 +24,13 @@ TokenSource: TypeAlias = Callable[[], "str | Awaitable[str]"]
 
 # A gateway that answers so has not passed the request on, or is overloaded for a moment.
 _PASSING: Final = frozenset({429, 502, 503, 504})
-_PROTOBUF: Final = "application/x-protobuf"
+_OK: Final = 200
+_UNAUTHORIZED: Final = 401
+_HEADERS: Final = {
+    "content-type": "application/x-protobuf",
+    # sqld compresses row by row into a dozen chunks each: reading is 6 to 12 times as fast plain.
+    "accept-encoding": "identity",
+}
 
 
 class Send(NamedTuple):
@@ -72,18 +78,18 @@ Flow: TypeAlias = Generator[Action, Any, T]
 class Retry:
     """How often and how patiently a request is sent again.
 
-    `times` bounds the repetitions; the wait before repetition n is random between nothing and
-    ``base * 2**n`` seconds, at most `cap` seconds.
+    `times` bounds the repetitions. The wait before repetition n (from 0) is `jitter()` (from 0
+    to 1) times ``base * 2**n`` seconds, at most `cap` seconds.
     """
 
     times: int = 3
     base: float = 0.05
     cap: float = 2.0
-    random: Callable[[], float] = random.random
+    jitter: Callable[[], float] = random.random
 
     def delay(self, attempt: int) -> float:
         """Return the wait in seconds after failed attempt number `attempt`, from 0."""
-        return self.random() * min(self.cap, self.base * 2**attempt)
+        return self.jitter() * min(self.cap, self.base * 2.0**attempt)
 
 
 @dataclass(slots=True)
@@ -97,9 +103,10 @@ class Session:
 
     def headers(self) -> dict[str, str]:
         """Return the request headers with the token in use."""
-        if self.token is None:
-            return {"content-type": _PROTOBUF}
-        return {"content-type": _PROTOBUF, "authorization": f"Bearer {self.token}"}
+        headers = dict(_HEADERS)
+        if self.token is not None:
+            headers["authorization"] = f"Bearer {self.token}"
+        return headers
 
 
 def new_session(url: str, auth_token: str | TokenSource | None, retry: Retry | None) -> Session:
@@ -185,7 +192,11 @@ def exchange(
     while True:
         token = session.token
         outcome = yield Send(method, url, session.headers(), body)
-        if isinstance(outcome, Reply) and outcome.status == 200 and _is_ours(outcome, binary):
+        if (
+            isinstance(outcome, Reply)
+            and outcome.status == _OK
+            and _is_ours(outcome, binary=binary)
+        ):
             return outcome
         if _refused(outcome) and session.source is not None and not asked_again:
             asked_again = True
@@ -193,17 +204,17 @@ def exchange(
                 session.token = _checked((yield AskToken(session.source)))
             if session.token != token:
                 continue
-        if attempt >= session.retry.times or not _may_repeat(outcome, repeatable):
+        if attempt >= session.retry.times or not _may_repeat(outcome, repeatable=repeatable):
             raise _error_of(outcome, session, token)
         yield Wait(session.retry.delay(attempt))
         attempt += 1
 
 
 def _refused(outcome: Reply | Failure) -> bool:
-    return isinstance(outcome, Reply) and outcome.status == 401
+    return isinstance(outcome, Reply) and outcome.status == _UNAUTHORIZED
 
 
-def _may_repeat(outcome: Reply | Failure, repeatable: bool) -> bool:  # noqa: FBT001
+def _may_repeat(outcome: Reply | Failure, *, repeatable: bool) -> bool:
     if isinstance(outcome, Reply):
         return repeatable and outcome.status in _PASSING
     if isinstance(outcome.error, e.RequestTimeout):
@@ -211,9 +222,8 @@ def _may_repeat(outcome: Reply | Failure, repeatable: bool) -> bool:  # noqa: FB
     return repeatable or not outcome.error.sent
 
 
-def _is_ours(reply: Reply, binary: bool) -> bool:  # noqa: FBT001
-    kind = reply.content_type
-    return not binary or not (kind.startswith("text/") or kind.startswith("application/json"))
+def _is_ours(reply: Reply, *, binary: bool) -> bool:
+    return not binary or not reply.content_type.startswith(("text/", "application/json"))
 
 
 def _error_of(outcome: Reply | Failure, session: Session, token: str | None) -> e.Error:

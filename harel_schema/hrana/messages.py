@@ -5,14 +5,14 @@ Names and meaning follow the specification (`HRANA_3_SPEC.md` of libSQL). All ar
 
 from __future__ import annotations
 
-import collections.abc as abc
+from collections import abc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from harel_schema.errors import Error
 
-Value: TypeAlias = None | int | float | str | bytes
+Value: TypeAlias = int | float | str | bytes | None
 """A SQLite value. On the way in, bool, bytearray and memoryview are accepted too."""
 
 Row: TypeAlias = tuple[Value, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Final
 
 import orjson
@@ -16,6 +17,12 @@ _CODES_BY_TEXT: Final = {
     "SQL string does not contain any statement": "SQL_NO_STATEMENT",
     "SQL string contains more than one statement": "SQL_MANY_STATEMENTS",
     "Arguments do not match SQL parameters": "ARGS_INVALID",
+}
+
+_REMEDIES: Final[dict[int, str | None]] = {
+    HTTPStatus.BAD_REQUEST: None,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "send fewer rows in a request",
+    HTTPStatus.TOO_MANY_REQUESTS: "try again later",
 }
 
 _BATON_TEXTS: Final = (
@@ -86,13 +93,10 @@ def _from_text(text: str) -> e.Error | None:
 
 
 def _status_remedy(status: int, text: str) -> str | None:
-    if 300 <= status < 400:  # noqa: PLR2004 - the redirects
-        return "redirects are not followed; use the final URL"
-    if status == 404:  # noqa: PLR2004
-        missing = "Namespace" in text
-        return "create the namespace" if missing else "check that the URL is a libSQL server's"
-    if status == 413:  # noqa: PLR2004
-        return "send fewer rows in a request"
-    if status == 429 or status >= 500:  # noqa: PLR2004
-        return "try again later"
-    return None
+    if status == HTTPStatus.NOT_FOUND and "Namespace" in text:
+        return "create the namespace, or correct the host name"
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "try again later, and look into the server's log"
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return "redirects are not followed: use the final URL"
+    return _REMEDIES.get(status, "check that the URL is a libSQL server's")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import httpx
 
 from harel_schema import errors as e
 from harel_schema.hrana.flow import Failure, Reply
 
+if TYPE_CHECKING:
+    import ssl
+
 # sqld serves 128 connections at a time, to all of its clients.
-LIMITS: Final = httpx.Limits(
+_LIMITS: Final = httpx.Limits(
     max_connections=64,
     max_keepalive_connections=64,
     # A gateway closes an idle connection after a time of its own choice. Ours is shorter than
@@ -21,9 +24,27 @@ _CONNECT_SECONDS: Final = 10.0
 _NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
-def timeouts(seconds: float) -> httpx.Timeout:
-    """Return the four timeouts: a connection is made, or not, sooner than a query ends."""
-    return httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
+class Settings(TypedDict):
+    """What both clients of httpx are made with."""
+
+    timeout: httpx.Timeout
+    limits: httpx.Limits
+    trust_env: bool
+    verify: ssl.SSLContext
+
+
+def settings(timeout: float) -> Settings:
+    """Return the settings for a `timeout` in seconds.
+
+    A connection is made, or not, sooner than a query ends. The environment is not asked for a
+    proxy or a .netrc, which would see or replace the token, but for SSL_CERT_FILE.
+    """
+    return {
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
+        "limits": _LIMITS,
+        "trust_env": False,
+        "verify": httpx.create_ssl_context(),
+    }
 
 
 class HeadWatch:
@@ -47,14 +68,25 @@ class HeadWatch:
         self(event, info)
 
 
-def failure(exc: httpx.RequestError, url: str, watch: HeadWatch | None = None) -> Failure:
+def failure(exc: httpx.RequestError, url: str, watch: HeadWatch) -> Failure:
     """Return the outcome of a request that got no whole response."""
-    sent = not (isinstance(exc, _NEVER_SENT) or (watch is not None and watch.failed))
+    sent = not (isinstance(exc, _NEVER_SENT) or watch.failed)
     where = url.split("/v3-protobuf", maxsplit=1)[0]
     kind = e.RequestTimeout if isinstance(exc, httpx.TimeoutException) else e.ConnectionLost
     error = kind(_message(exc, where, sent=sent), sent=sent, remedy=_remedy(sent=sent))
     error.__cause__ = exc
     return Failure(error)
+
+
+def cut_off(exc: httpx.RequestError, where: str) -> e.ConnectionLost:
+    """Return the error for a cursor whose response broke off (not raised)."""
+    kind = e.RequestTimeout if isinstance(exc, httpx.TimeoutException) else e.ConnectionLost
+    return kind(
+        _message(exc, where, sent=True),
+        sent=True,
+        # sqld ends the response so when it meets a text that is not UTF-8.
+        remedy="read again; where it breaks at the same row, read its text as CAST(… AS BLOB)",
+    )
 
 
 def reply(response: httpx.Response, body: bytes, *, stream: bool = False) -> Reply:
