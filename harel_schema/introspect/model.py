@@ -194,7 +194,7 @@ class Schema(_Value):
     virtual_tables: tuple[VirtualTable, ...] = ()
     view_triggers: tuple[Trigger, ...] = ()
     prefix: str | None = None
-    versions: tuple[str | None, ...] | None = None
+    versions: tuple[str, ...] | None = None
 
     @cached_property
     def by_name(self) -> dict[str, Table]:

@@ -1,0 +1,23 @@
+"""Drift: what differs between a live database and what its revision promises.
+
+`check(target)` compares a database with its own revision, `diff(a, b)` two live ones; both give a
+`Drift`: falsy when equal, iterable, one `Difference` a line.
+"""
+
+from __future__ import annotations
+
+from harel_schema.drift.checking import check, check_schema, diff
+from harel_schema.drift.compare import schema_differences
+from harel_schema.drift.model import Difference, Drift, Kind
+from harel_schema.drift.promise import expected
+
+__all__ = [
+    "Difference",
+    "Drift",
+    "Kind",
+    "check",
+    "check_schema",
+    "diff",
+    "expected",
+    "schema_differences",
+]

@@ -1,0 +1,154 @@
+"""A database against its own revision, and against another database."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from harel_schema import dbapi, introspect
+from harel_schema.drift.compare import schema_differences
+from harel_schema.drift.model import Difference, Drift, Kind
+from harel_schema.drift.ours import Split, internal_tables, split
+from harel_schema.drift.promise import chain, expected, transport
+from harel_schema.introspect import Schema, fold
+from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
+from harel_schema.target import Target
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = ["check", "check_schema", "diff"]
+
+_NUMBERED: Final = re.compile(r"[0-9]{4}")
+
+
+def check(
+    target: Target | str | os.PathLike[str], *, prefix: str = DEFAULT_PREFIX, strict: bool = False
+) -> Drift:
+    """Compare a database with what its own revision promises.
+
+    Opens it read-only and creates nothing. With `strict`, tables and views that are not harel's
+    count too. Raises `TargetError` or `NotADatabaseError` for what is no database, `BusyError`,
+    `ConnectionLost` and `AuthError` for one that cannot be read.
+    """
+    return check_schema(_read(target, check_prefix(prefix)), prefix=prefix, strict=strict)
+
+
+def diff(
+    a: Target | str | os.PathLike[str],
+    b: Target | str | os.PathLike[str],
+    *,
+    prefix: str = DEFAULT_PREFIX,
+) -> Drift:
+    """Compare two live databases, every table in them: `a` is what is expected of `b`.
+
+    Raises what `check` raises.
+    """
+    check_prefix(prefix)
+    want, got = _read(a, prefix), _read(b, prefix)
+    differences = [*_versions_differ(want, got, prefix)]
+    differences += schema_differences(_without_internal(want), _without_internal(got))
+    return Drift(differences=tuple(differences))
+
+
+def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = False) -> Drift:
+    """Compare a schema that was read with the prefix with what its revision promises."""
+    revisions = chain()
+    version, revision = _version(found, prefix)
+    if version is not None and version.kind is Kind.VERSION_AHEAD:
+        # What a newer revision promises is not known here.
+        shape, parts = _against(found, revisions[-1], prefix)
+        shape.clear()
+    elif revision is not None:
+        shape, parts = _against(found, revision, prefix)
+    else:
+        tried = {name: _against(found, name, prefix) for name in reversed(revisions)}
+        best = min(tried, key=lambda name: len(tried[name][0]))
+        shape, parts = tried[best]
+        version = version and _with_fix(version, best, prefix, matches=not shape)
+    more = schema_differences(Schema(), parts.strangers) if strict else ()
+    # A remedy that drops what belongs to somebody else is none.
+    strangers = [difference.model_copy(update={"fix": None}) for difference in more]
+    return Drift(
+        differences=(*([version] if version else []), *shape, *parts.leftovers, *strangers),
+        others=parts.others,
+        revision=revision,
+        head=revisions[-1],
+    )
+
+
+def _against(found: Schema, revision: str, prefix: str) -> tuple[list[Difference], Split]:
+    want = {fold(table.name): table for table in expected(revision, prefix).tables}
+    if found.versions is None:
+        # Reported once, as a missing version.
+        del want[fold(version_table(prefix))]
+    if any(found.table(table.name) is not None for table in transport(prefix).tables):
+        want = {**transport(prefix).by_name, **want}
+    schema = Schema(tables=tuple(want.values()))
+    parts = split(found, schema, prefix)
+    return list(schema_differences(schema, parts.ours)), parts
+
+
+def _version(found: Schema, prefix: str) -> tuple[Difference | None, str | None]:
+    """What is wrong with the version row, and the revision to compare with (None: unknown)."""
+    name, head = version_table(prefix), chain()[-1]
+    versions = found.versions or ()
+    if len(versions) != 1:
+        kind = Kind.VERSION_DOUBLED if versions else Kind.VERSION_MISSING
+        rows = ", ".join(sorted(versions)) or None
+        return Difference(kind=kind, name=name, expected="one version row", found=rows), None
+    version = versions[0]
+    if version == head:
+        return None, version
+    if version in chain():
+        behind = Difference(
+            kind=Kind.VERSION_BEHIND,
+            name=name,
+            expected=head,
+            found=version,
+            fix="harel-schema upgrade",
+            counts=False,
+        )
+        return behind, version
+    ahead = _NUMBERED.fullmatch(version) and version > head
+    kind = Kind.VERSION_AHEAD if ahead else Kind.VERSION_UNKNOWN
+    fix = "pip install --upgrade harel-schema" if ahead else None
+    return Difference(kind=kind, name=name, expected=head, found=version, fix=fix), None
+
+
+def _with_fix(version: Difference, best: str, prefix: str, *, matches: bool) -> Difference:
+    """Add the remedy for a bad version row, once it is known which revision the shape is."""
+    if not matches:
+        return version
+    table = version_table(prefix)
+    fixes = {
+        Kind.VERSION_MISSING: "harel-schema upgrade",
+        Kind.VERSION_UNKNOWN: f"UPDATE {table} SET version_num = '{best}';",  # noqa: S608
+        Kind.VERSION_DOUBLED: f"DELETE FROM {table} WHERE version_num <> '{best}';",  # noqa: S608
+    }
+    return version.model_copy(update={"fix": fixes[version.kind]})
+
+
+def _read(target: Target | str | os.PathLike[str], prefix: str) -> Schema:
+    with closing(dbapi.connect(Target.parse(target), read_only=True)) as connection:
+        return introspect.read(connection, prefix=prefix)
+
+
+def _without_internal(schema: Schema) -> Schema:
+    known = internal_tables(schema)
+    return schema.model_copy(
+        update={"tables": tuple(table for table in schema.tables if not known(table))}
+    )
+
+
+def _versions_differ(want: Schema, got: Schema, prefix: str) -> Iterator[Difference]:
+    before, after = sorted(want.versions or ()), sorted(got.versions or ())
+    if before != after:
+        yield Difference(
+            kind=Kind.VERSION_DIFFERENT,
+            name=version_table(prefix),
+            expected=", ".join(before) or None,
+            found=", ".join(after) or None,
+        )

@@ -1,0 +1,149 @@
+"""Which tables of a database are harel's, which belong to the database itself, which to others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harel_schema.drift.model import Difference, Kind
+from harel_schema.drift.tables import same_but_name
+from harel_schema.introspect import Schema, Table, Trigger, fold, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["FENCE", "Split", "internal_tables", "ledger_name", "split", "transport_sql"]
+
+# The triggers that stop the writers of a moved database are named `{prefix}_fence_…`.
+FENCE = "fence"
+_INTERNAL = ("sqlite_", "libsql_")
+_TRANSPORT = (
+    """CREATE TABLE {messages} (seq INTEGER PRIMARY KEY AUTOINCREMENT, group_id TEXT NOT NULL,
+    event TEXT NOT NULL, locked_by TEXT, lock_expiry REAL)""",
+    """CREATE TABLE {groups} (group_id TEXT PRIMARY KEY,
+    last_claimed_at REAL NOT NULL DEFAULT 0.0, priority INT NOT NULL DEFAULT 0)""",
+    "CREATE INDEX {groups}_by_last_claimed ON {groups} (last_claimed_at)",
+    "CREATE INDEX {messages}_by_group ON {messages} (group_id, seq)",
+)
+_ALEMBIC_TMP = "_alembic_tmp_"
+_VECTOR_INDEX = "libsql_vector_idx("
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A live schema in parts: harel's tables, what a tool left behind, the names of the rest."""
+
+    ours: Schema
+    leftovers: tuple[Difference, ...]
+    others: tuple[str, ...]
+    strangers: Schema
+
+
+def transport_sql(prefix: str) -> tuple[str, ...]:
+    """Statements of the transport's tables, as harel 0.7 to 0.9 makes them."""
+    messages, groups = f"{prefix}_transport_messages", f"{prefix}_transport_groups"
+    return tuple(statement.format(messages=messages, groups=groups) for statement in _TRANSPORT)
+
+
+def ledger_name(prefix: str) -> str:
+    """The table in which a copy notes how far it is."""
+    return f"{prefix}_copy_ledger"
+
+
+def split(found: Schema, expected: Schema, prefix: str) -> Split:
+    """Tell apart what `expected` speaks of, leftovers, the database's own tables, and the rest.
+
+    A table that has an expected one's shape under another name counts as harel's: it was renamed.
+    """
+    names = {fold(table.name) for table in expected.tables} | _moved(found, expected, prefix)
+    own = [table for table in found.tables if fold(table.name) in names]
+    left = {
+        table.name: leftover
+        for table in found.tables
+        if fold(table.name) not in names and (leftover := _leftover(table, expected, prefix))
+    }
+    known = internal_tables(found)
+    strangers = [
+        table
+        for table in found.tables
+        if fold(table.name) not in names and table.name not in left and not known(table)
+    ]
+    rest = found.model_copy(update={"tables": tuple(strangers)})
+    others = [table.name for table in strangers]
+    others += [view.name for view in rest.views]
+    others += [virtual.name for virtual in rest.virtual_tables]
+    return Split(
+        ours=Schema(tables=tuple(_without_fences(table, prefix) for table in own)),
+        leftovers=(*left.values(), *(fence for table in own for fence in _fences(table, prefix))),
+        others=tuple(sorted(others, key=fold)),
+        strangers=rest,
+    )
+
+
+def _moved(found: Schema, expected: Schema, prefix: str) -> set[str]:
+    """The folded names of tables that are a missing table in all but name."""
+    moved: set[str] = set()
+    for want in expected.tables:
+        if found.table(want.name) is not None:
+            continue
+        # The same table of another prefix, or of a harel without prefixes, is no renamed one.
+        twin = fold(want.name).removeprefix(fold(prefix) + "_")
+        for got in found.tables:
+            name = fold(got.name)
+            free = name not in expected.by_name and name not in moved and not name.endswith(twin)
+            if free and same_but_name(want, got):
+                moved.add(name)
+                break
+    return moved
+
+
+def _leftover(table: Table, expected: Schema, prefix: str) -> Difference | None:
+    name = fold(table.name)
+    if name == fold(ledger_name(prefix)):
+        kind, what = Kind.LEFTOVER_LEDGER, "the ledger of a copy that was not finished"
+    elif name.startswith(_ALEMBIC_TMP) and name.removeprefix(_ALEMBIC_TMP) in expected.by_name:
+        kind, what = Kind.LEFTOVER_ALEMBIC, "a table of an Alembic batch that was not finished"
+    else:
+        return None
+    return Difference(
+        kind=kind, name=table.name, found=what, fix=f"DROP TABLE {quote(table.name)};"
+    )
+
+
+def _fences(table: Table, prefix: str) -> Iterator[Difference]:
+    for trigger in table.triggers:
+        if _is_fence(trigger, prefix):
+            yield Difference(
+                kind=Kind.LEFTOVER_FENCE,
+                name=trigger.name,
+                table=table.name,
+                found=trigger.body,
+                fix=f"DROP TRIGGER {quote(trigger.name)};",
+            )
+
+
+def _is_fence(trigger: Trigger, prefix: str) -> bool:
+    return fold(trigger.name).startswith(fold(f"{prefix}_{FENCE}_"))
+
+
+def _without_fences(table: Table, prefix: str) -> Table:
+    triggers = tuple(trigger for trigger in table.triggers if not _is_fence(trigger, prefix))
+    return table.model_copy(update={"triggers": triggers})
+
+
+def internal_tables(found: Schema) -> Callable[[Table], bool]:
+    """Tell the tables that SQLite, libSQL and virtual tables keep for themselves."""
+    indexes = (index for table in found.tables for index in table.indexes)
+    vectors = {
+        fold(index.name) + "_shadow"
+        for index in indexes
+        if index.terms and index.terms[0].text.startswith(_VECTOR_INDEX)
+    }
+    # SQLite tells a shadow table only where the module of its virtual table is compiled in.
+    shadows = tuple(fold(virtual.name) + "_" for virtual in found.virtual_tables)
+
+    def known(table: Table) -> bool:
+        name = fold(table.name)
+        return table.shadow or name in vectors or name.startswith((*_INTERNAL, *shadows))
+
+    return known
