@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 pytest_plugins = ["harel_schema.testing.fixtures", "pytester"]
 
 ROOT = Path(__file__).resolve().parent.parent
+# An editor or a checkout may touch these while the tests run.
+SOURCES = {".md", ".py", ".stm", ".toml"}
+BEFORE = pytest.StashKey[set[Path]]()
+STRAYS = pytest.StashKey[list[Path]]()
 
 hypothesis.settings.register_profile("suite", database=None, deadline=None)
 hypothesis.settings.load_profile("suite")
@@ -54,3 +58,39 @@ def _session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run each test in its `tmp_path`."""
     monkeypatch.chdir(tmp_path)
+
+
+def files_in(root: Path) -> set[Path]:
+    """Return the files of a checkout, without sources, caches and what starts with a dot."""
+    return {
+        path
+        for path in root.rglob("*")
+        if path.suffix not in SOURCES
+        and not any(
+            part.startswith(".") or part == "__pycache__" or part.endswith(".egg-info")
+            for part in path.relative_to(root).parts
+        )
+    }
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remember the files of the checkout."""
+    session.config.stash[BEFORE] = files_in(ROOT)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run when it left a file in the checkout."""
+    strays = files_in(ROOT) - session.config.stash[BEFORE]
+    session.config.stash[STRAYS] = sorted(strays)
+    if strays:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Name the files that were left."""
+    if strays := config.stash[STRAYS]:
+        terminalreporter.section("files written outside tmp_path", red=True)
+        for path in strays:
+            terminalreporter.line(str(path))
