@@ -357,6 +357,14 @@ def test_misuse_is_refused(sqld: Server) -> None:
         Server(namespaces=True)
 
 
+def test_waiting_ends_when_the_server_does(sqld: Server) -> None:
+    """`wait` returns the exit code, and raises when the time is over first."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        sqld.wait(0.01)
+    os.kill(sqld.pid, signal.SIGKILL)
+    assert sqld.wait(10) == -signal.SIGKILL
+
+
 def test_stopping_twice_is_harmless(sqld: Server) -> None:
     """`stop` and `kill` of a server that ended already do nothing."""
     os.kill(sqld.pid, signal.SIGKILL)

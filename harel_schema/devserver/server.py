@@ -153,6 +153,13 @@ class Server:
         """Let a paused process go on (SIGCONT)."""
         self._running().send_signal(signal.SIGCONT)
 
+    def wait(self, timeout: float | None = None) -> int:
+        """Block until the process ends; return its exit code, a signal's number negative.
+
+        Raises `subprocess.TimeoutExpired` after `timeout` seconds.
+        """
+        return self._running().wait(timeout)
+
     def create_namespace(self, name: str) -> str:
         """Make an empty database `name` and return its address, ``http://NAME.localhost:PORT``.
 
