@@ -1,0 +1,189 @@
+"""The store's methods without I/O: a read and how to parse it, or the unit of a change.
+
+`store` and `aio` carry them out, so both have one implementation.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from harel_schema import models, paging
+from harel_schema.commit import writes
+from harel_schema.errors import DatabaseError, StoreConflict, StoreError
+from harel_schema.opening import upgrade_command
+from harel_schema.sql import Statements, statements
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from harel_schema.commit.unit import Row, Statement, Unit
+
+__all__ = ["OWN", "Calls", "Codec", "Read"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Codec:
+    """The classes that the store speaks: its own, or harel's."""
+
+    execution: Any = models.Execution
+    event: Any = models.Event
+    summary: Any = models.ExecutionSummary
+    page: Any = models.ExecutionPage
+    outbox_entry: Any = models.OutboxEntry
+    spawn_entry: Any = models.SpawnEntry
+    conflict: Callable[[str, int, int | None], Exception] = StoreConflict
+
+
+OWN = Codec()
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[T]):
+    """One query, and what its rows mean."""
+
+    statement: Statement
+    parse: Callable[[Sequence[Row]], T]
+
+
+class Calls:
+    """Turns the arguments of each method into a `Read` or a `Unit`."""
+
+    def __init__(self, prefix: str, codec: Codec) -> None:
+        self.sql: Statements = statements(prefix)
+        self._codec = codec
+
+    def load(self, execution_id: str) -> Read[Any]:
+        """Read an execution, or None."""
+        return Read((self.sql.load, (execution_id,)), self._execution)
+
+    def load_for_event(self, execution_id: str, event_id: str) -> Read[tuple[Any, bool]]:
+        """Read an execution and whether it has processed the event."""
+        args = (execution_id, execution_id, event_id)
+        return Read((self.sql.load_for_event, args), self._execution_and_processed)
+
+    def is_processed(self, execution_id: str, event_id: str) -> Read[bool]:
+        """Read whether an execution has processed an event."""
+        return Read((self.sql.is_processed, (execution_id, event_id)), bool)
+
+    def list_executions(
+        self,
+        status: Iterable[Any] | None,
+        definition_id: str | None,
+        roots_only: bool,  # noqa: FBT001 - the public methods take it by name
+        limit: int,
+        cursor: str | None,
+    ) -> Read[Any]:
+        """Read a page of summaries."""
+        if limit < 0:
+            raise ValueError(f"limit must not be negative, not {limit}")
+        statuses = None if status is None else sorted({getattr(s, "value", s) for s in status})
+        filters = [statuses, definition_id, bool(roots_only)]
+        sql, args = [self.sql.list_head], list[object]()
+        if cursor is not None:
+            sql.append(self.sql.list_after)
+            args.append(paging.decode(cursor, filters))
+        if definition_id is not None:
+            sql.append(self.sql.list_definition)
+            args.append(definition_id)
+        if statuses is not None:
+            sql.append(self.sql.list_status)
+            args.append(json.dumps(statuses))
+        if roots_only:
+            sql.append(self.sql.list_roots)
+        sql.append(self.sql.list_tail)
+        args.append(limit + 1)  # one more tells whether there is a next page
+        return Read(("".join(sql), tuple(args)), lambda rows: self._page(rows, limit, filters))
+
+    def read_trace(self, execution_id: str) -> Read[list[dict[str, Any]]]:
+        """Read the steps of a trace, oldest first."""
+        return Read((self.sql.read_trace, (execution_id,)), _trace)
+
+    def pending_outbox(self, limit: int | None) -> Read[list[Any]]:
+        """Read what waits for delivery, oldest first."""
+        return Read((self.sql.pending_outbox, (_limit(limit),)), self._outbox)
+
+    def pending_spawns(self, limit: int | None) -> Read[list[Any]]:
+        """Read what children wait to be created, oldest first."""
+        return Read((self.sql.pending_spawns, (_limit(limit),)), self._spawns)
+
+    def due_timers(self, now: float, limit: int | None) -> Read[list[tuple[str, str, float]]]:
+        """Read the timers due at `now`, soonest first."""
+        return Read((self.sql.due_timers, (now, _limit(limit))), list)
+
+    def ids_with_prefix(self, prefix: str) -> Read[list[str]]:
+        """Read the ids that begin with `prefix`, in order."""
+        end = paging.successor(prefix)
+        if end is None:
+            return Read((self.sql.ids_from, (prefix,)), _column)
+        return Read((self.sql.ids_between, (prefix, end)), _column)
+
+    def load_definition(self, definition_id: str, version: int) -> Read[models.Definition | None]:
+        """Read a published definition, or None."""
+        return Read((self.sql.definition, (definition_id, version)), _definition)
+
+    def write(self, exe: Any, **parts: Any) -> Unit:
+        """Advance an execution, with the other parts of the commit."""
+        return writes.write(self.sql, exe, self._codec.conflict, **parts)
+
+    @contextmanager
+    def needing_definitions(self) -> Iterator[None]:
+        """Name the command when the table of definitions is not there."""
+        try:
+            yield
+        except DatabaseError as exc:
+            if f"no such table: {self.sql.prefix}_definitions" not in exc.message:
+                raise
+            raise StoreError(
+                f"the database has no table {self.sql.prefix}_definitions",
+                remedy=upgrade_command(self.sql.prefix),
+            ) from exc
+
+    def _execution(self, rows: Sequence[Row]) -> Any:
+        return self._codec.execution.model_validate_json(rows[0][0]) if rows else None
+
+    def _execution_and_processed(self, rows: Sequence[Row]) -> tuple[Any, bool]:
+        data, processed = rows[0]
+        if data is None:
+            return None, False
+        return self._codec.execution.model_validate_json(data), bool(processed)
+
+    def _page(self, rows: Sequence[Row], limit: int, filters: list[Any]) -> Any:
+        names = (
+            "id", "definition_id", "version", "status",
+            "outcome", "active_path", "parent_id", "finished_at",
+        )  # fmt: skip
+        items = [self._codec.summary(**dict(zip(names, row, strict=True))) for row in rows[:limit]]
+        more = bool(items) and len(rows) > limit
+        following = paging.encode(items[-1].id, filters) if more else None
+        return self._codec.page(items=items, next_cursor=following)
+
+    def _outbox(self, rows: Sequence[Row]) -> list[Any]:
+        read = self._codec.event.model_validate_json
+        return [self._codec.outbox_entry(seq, to, read(event)) for seq, to, event in rows]
+
+    def _spawns(self, rows: Sequence[Row]) -> list[Any]:
+        make = self._codec.spawn_entry
+        return [make(*row[:4], json.loads(row[4])) for row in rows]
+
+
+def _limit(limit: int | None) -> int:
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit must not be negative, not {limit}")
+    return -1 if limit is None else limit
+
+
+def _trace(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [{**json.loads(entry), "index": idx} for idx, entry in rows]
+
+
+def _column(rows: Sequence[Row]) -> list[Any]:
+    return [value for (value,) in rows]
+
+
+def _definition(rows: Sequence[Row]) -> models.Definition | None:
+    return models.Definition(*rows[0]) if rows else None

@@ -1,0 +1,177 @@
+"""Committing units to a server, whatever becomes of the answer.
+
+The functions are generators without I/O. They yield `Send`, `Ask` or `Wait`, are given the
+answer (or have the error thrown in), and return one outcome a unit. `store` and `aio` carry the
+actions out.
+
+When the answer to a commit is lost it is not known whether the units were applied, so they
+are read back (`Unit.recovery`). One that was applied succeeds; one that was not is sent once
+more, which its version check makes safe even if the first request is still on its way; anything
+else is a conflict. Only when the read-back fails too does the caller get the error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from harel_schema.commit.batch import NotCommitted, Plan
+from harel_schema.commit.unit import Outcome, Row, Unit, settle
+from harel_schema.errors import (
+    BusyError,
+    ConnectionLost,
+    DatabaseError,
+    Error,
+    ServerError,
+    StoreConflict,
+    TransactionLost,
+)
+from harel_schema.hrana import protocol as hrana
+
+__all__ = ["Action", "Ask", "Flow", "Send", "Wait", "commit"]
+
+T = TypeVar("T")
+
+_FIRST_WAIT = 0.002
+_LONGEST_WAIT = 0.1
+_SERVER_FAILED = 500
+
+
+class Send(NamedTuple):
+    """Send a batch that writes; it must not be repeated by whoever sends it."""
+
+    batch: hrana.Batch
+
+
+class Ask(NamedTuple):
+    """Send a batch that only reads; it may be repeated."""
+
+    batch: hrana.Batch
+
+
+class Wait(NamedTuple):
+    """Sleep for `seconds`."""
+
+    seconds: float
+
+
+Action: TypeAlias = Send | Ask | Wait
+Flow: TypeAlias = Generator[Action, hrana.BatchResult, T]
+
+
+def commit(
+    units: Sequence[Unit], timeout: float, clock: Callable[[], float] = time.monotonic
+) -> Flow[list[Outcome]]:
+    """Commit `units` in one transaction and return one outcome a unit.
+
+    A lock that another writer holds, and a transaction that the server took away, are tried
+    again for `timeout` seconds. Raises what fails all of them; then none was applied.
+    """
+    try:
+        outcomes = yield from _transact(units, clock() + timeout, clock)
+    except Error as exc:
+        if not _unknown(exc):
+            raise
+        outcomes = yield from _resolve(units, exc, clock() + timeout, clock)
+    settle(units, outcomes)
+    return outcomes
+
+
+def _transact(
+    units: Sequence[Unit], deadline: float, clock: Callable[[], float]
+) -> Flow[list[Outcome]]:
+    plan, wait = Plan(units), _FIRST_WAIT
+    while True:
+        answer = yield Send(plan.batch)
+        try:
+            return plan.read(answer)
+        except NotCommitted as refused:
+            error = refused.error
+            passing = isinstance(error, BusyError | TransactionLost)
+            if not passing and refused.at is not None:
+                return (yield from _without(units, refused.at, error, deadline, clock))
+            if not passing or clock() + wait > deadline:
+                raise error from None
+        yield Wait(wait)
+        wait = min(wait * 2, _LONGEST_WAIT)
+
+
+def _without(
+    units: Sequence[Unit], at: int, error: Exception, deadline: float, clock: Callable[[], float]
+) -> Flow[list[Outcome]]:
+    """Commit the others: the whole transaction died of the unit `at` (RAISE(ROLLBACK))."""
+    others = [unit for each, unit in enumerate(units) if each != at]
+    outcomes = yield from _transact(others, deadline, clock)
+    outcomes.insert(at, Outcome(error=error))
+    return outcomes
+
+
+def _unknown(error: Error) -> bool:
+    """Whether the units may have been applied although `error` came back."""
+    if isinstance(error, ConnectionLost):
+        return error.sent
+    if isinstance(error, ServerError):
+        return error.status is None or error.status >= _SERVER_FAILED
+    return False
+
+
+def _resolve(
+    units: Sequence[Unit], lost: Error, deadline: float, clock: Callable[[], float]
+) -> Flow[list[Outcome]]:
+    outcomes = yield from _read_back(units, lost)
+    again = [at for at, outcome in enumerate(outcomes) if outcome is None]
+    if again:
+        resent = [units[at] for at in again]
+        try:
+            repeated = yield from _transact(resent, deadline, clock)
+        except Error as exc:
+            repeated = [Outcome(error=exc)] * len(resent)
+        # The first request may have arrived after the read-back, before the second one.
+        late = yield from _reconsider(resent, repeated, lost)
+        for at, outcome in zip(again, late, strict=True):
+            outcomes[at] = outcome
+    return [outcome if outcome is not None else Outcome(error=lost) for outcome in outcomes]
+
+
+def _reconsider(
+    units: Sequence[Unit], outcomes: Sequence[Outcome], lost: Error
+) -> Flow[list[Outcome]]:
+    doubtful = [
+        at
+        for at, outcome in enumerate(outcomes)
+        if isinstance(outcome.error, StoreConflict | ConnectionLost | ServerError)
+    ]
+    decided = list(outcomes)
+    if doubtful:
+        proofs = yield from _read_back([units[at] for at in doubtful], lost)
+        for at, proof in zip(doubtful, proofs, strict=True):
+            if proof is not None:
+                decided[at] = proof
+    return decided
+
+
+def _read_back(units: Sequence[Unit], lost: Error) -> Flow[list[Outcome | None]]:
+    """Return what was proved of each unit; None for one that was not applied."""
+    questions = [statement for unit in units for statement in unit.recovery.questions]
+    answers: list[Sequence[Row]] = []
+    if questions:
+        steps = [hrana.Step(hrana.Statement(sql, args)) for sql, args in questions]
+        try:
+            answer = yield Ask(hrana.Batch(steps))
+        except Error as exc:
+            raise lost from exc
+        answers = [_rows(answer, at) for at in range(len(questions))]
+    proofs = []
+    for unit in units:
+        count = len(unit.recovery.questions)
+        proofs.append(unit.recovery.judge(answers[:count], lost))
+        answers = answers[count:]
+    return proofs
+
+
+def _rows(answer: hrana.BatchResult, step: int) -> Sequence[Row]:
+    result = answer.results[step]
+    if result is None:
+        raise answer.errors[step] or DatabaseError("the server skipped a read without an error")
+    return result.rows

@@ -1,0 +1,157 @@
+"""Group commit for threads: callers that wait at the same time share a transaction.
+
+Whoever finds nobody at work leads: it takes what waits, runs it, and hands each its outcome. A
+lone caller leads a group of its own at once. What arrives meanwhile waits, and is the next group,
+led by the one who waited longest. So commits are decided in the order they came.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from harel_schema.commit.unit import Outcome, Unit
+
+__all__ = ["MAX_BYTES", "MAX_UNITS", "Attempt", "Group", "take"]
+
+MAX_UNITS = 128
+"""Units that share a transaction at most."""
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Bytes of values that share a transaction; sqld takes requests of about 32 MB."""
+
+
+class Attempt(Protocol):
+    """One run of some units.
+
+    `outcomes` holds one a unit once they are decided, even if `run` was interrupted; while it is
+    None nothing was applied.
+    """
+
+    outcomes: list[Outcome] | None
+
+    def run(self) -> list[Outcome]:
+        """Commit the units; raise what fails them all."""
+
+
+class _Sized(Protocol):
+    @property
+    def unit(self) -> Unit: ...
+
+
+S = TypeVar("S", bound=_Sized)
+
+
+def take(waiting: deque[S]) -> list[S]:
+    """Remove the next group from `waiting`: from the oldest on, as many as may share."""
+    group = [waiting.popleft()]
+    size = group[0].unit.size
+    while waiting and len(group) < MAX_UNITS:
+        size += waiting[0].unit.size
+        if size > MAX_BYTES:
+            break
+        group.append(waiting.popleft())
+    return group
+
+
+class _Ticket:
+    """A unit that waits for its outcome; `wake` is locked while its thread sleeps."""
+
+    __slots__ = ("outcome", "unit", "wake")
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.outcome: Outcome | None = None
+        self.wake: threading.Lock | None = None
+
+    def rouse(self) -> None:
+        wake, self.wake = self.wake, None
+        if wake is not None:
+            wake.release()
+
+
+Prepare: TypeAlias = Callable[[Sequence[Unit]], Attempt]
+
+
+class Group:
+    """Group commit for threads. `prepare` makes the attempts; one runs at a time.
+
+    An interrupt (KeyboardInterrupt, or any BaseException that is no Exception) reaches only the
+    caller in whose thread it was raised. Its unit is withdrawn if it had not begun; the others
+    go on with the next leader.
+    """
+
+    def __init__(self, prepare: Prepare) -> None:
+        self._prepare = prepare
+        self._mutex = threading.Lock()
+        self._waiting: deque[_Ticket] = deque()
+        self._leader: _Ticket | None = None
+        self._running: tuple[list[_Ticket], Attempt] | None = None
+
+    def submit(self, unit: Unit) -> Any:
+        """Commit `unit`, alone or with others; return its value or raise its error."""
+        ticket = _Ticket(unit)
+        try:
+            sleep = self._enter(ticket)
+            if sleep is not None:
+                sleep.acquire()
+            if ticket.outcome is None:
+                self._lead(ticket)
+        except BaseException:
+            self._leave(ticket)
+            raise
+        outcome: Outcome = ticket.outcome  # type: ignore[assignment]  # set by now
+        return outcome.unwrap()
+
+    def _enter(self, ticket: _Ticket) -> threading.Lock | None:
+        """Queue up; return the lock to sleep on, or None when the ticket leads."""
+        with self._mutex:
+            self._waiting.append(ticket)
+            if self._leader is None:
+                self._leader = ticket
+                return None
+            ticket.wake = wake = threading.Lock()
+            wake.acquire()
+            return wake
+
+    def _lead(self, ticket: _Ticket) -> None:
+        with self._mutex:
+            group = take(self._waiting)
+            attempt = self._prepare([each.unit for each in group])
+            self._running = (group, attempt)
+        try:
+            attempt.run()
+        except Exception as exc:  # noqa: BLE001 - it is raised in every caller's thread
+            attempt.outcomes = [Outcome(error=exc)] * len(group)
+        finally:
+            self._finish(ticket)
+
+    def _finish(self, leader: _Ticket) -> None:
+        """Hand out what is decided, put back what never began, and let the next one lead."""
+        with self._mutex:
+            group, attempt = self._running or ([], None)
+            if attempt is not None and attempt.outcomes is not None:
+                for each, outcome in zip(group, attempt.outcomes, strict=True):
+                    each.outcome = outcome
+                    each.rouse()
+            else:
+                self._waiting.extendleft(each for each in reversed(group) if each is not leader)
+            self._running = None
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        self._leader = self._waiting[0] if self._waiting else None
+        if self._leader is not None:
+            self._leader.rouse()
+
+    def _leave(self, ticket: _Ticket) -> None:
+        """Withdraw an interrupted caller, who may have been the leader."""
+        if self._leader is ticket and self._running is not None:
+            self._finish(ticket)
+        with self._mutex:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+            if self._leader is ticket:
+                self._hand_over()

@@ -1,0 +1,117 @@
+"""Running units on a connection: one transaction, a savepoint for each where there are several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harel_schema.commit.unit import Effect, Outcome, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harel_schema.commit.unit import Row, Statement, Unit
+    from harel_schema.dbapi import Connection
+
+__all__ = ["Transaction", "read"]
+
+
+class Transaction:
+    """One attempt to commit `units` together on `connection`.
+
+    `outcomes` is set, one a unit, once the transaction is decided. When `run` raises and it is
+    None, nothing was applied; it is set although `run` raised when an interrupt (such as
+    KeyboardInterrupt) came after the COMMIT. In no case is a transaction left open.
+    """
+
+    def __init__(self, connection: Connection, units: Sequence[Unit]) -> None:
+        self.units = units
+        self.outcomes: list[Outcome] | None = None
+        self._connection = connection
+
+    def run(self) -> list[Outcome]:
+        """Commit the units and return their outcomes; raise what fails them all."""
+        try:
+            self._connection.begin("IMMEDIATE")
+            decided = self._attempt()
+            self._finish(decided)
+        except _Killed as killed:
+            return self._without(killed)
+        except BaseException:
+            self._roll_back()
+            raise
+        settle(self.units, decided)
+        return decided
+
+    def _attempt(self) -> list[Outcome]:
+        if len(self.units) == 1:
+            return [self._alone(self.units[0])]
+        return [self._in_savepoint(at, unit) for at, unit in enumerate(self.units)]
+
+    def _alone(self, unit: Unit) -> Outcome:
+        try:
+            return _apply(self._connection, unit)
+        except Exception as exc:  # noqa: BLE001 - it is handed to the caller whose unit it is
+            return Outcome(error=exc)
+
+    def _in_savepoint(self, at: int, unit: Unit) -> Outcome:
+        run = self._connection.execute
+        run("SAVEPOINT unit")
+        outcome = self._alone(unit)
+        if outcome.error is not None:
+            if not self._connection.in_transaction:
+                raise _Killed(at, outcome)
+            run("ROLLBACK TO unit")
+        run("RELEASE unit")
+        return outcome
+
+    def _finish(self, decided: list[Outcome]) -> None:
+        if all(outcome.error is not None for outcome in decided):
+            self._roll_back()
+            self.outcomes = decided
+            return
+        try:
+            self._connection.commit()
+            self.outcomes = decided
+        except BaseException as exc:
+            # An interrupt is no answer of the database: the transaction's end is.
+            if not isinstance(exc, Exception) and not self._connection.in_transaction:
+                self.outcomes = decided
+                settle(self.units, decided)
+            raise
+
+    def _without(self, killed: _Killed) -> list[Outcome]:
+        """Run the others again: the whole transaction died of one unit (RAISE(ROLLBACK))."""
+        others = [unit for at, unit in enumerate(self.units) if at != killed.at]
+        decided = Transaction(self._connection, others).run()
+        decided.insert(killed.at, killed.outcome)
+        self.outcomes = decided
+        return decided
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.rollback()
+
+
+class _Killed(Exception):
+    def __init__(self, at: int, outcome: Outcome) -> None:
+        super().__init__(at)
+        self.at = at
+        self.outcome = outcome
+
+
+def _apply(connection: Connection, unit: Unit) -> Outcome:
+    effects = []
+    for sql, args in unit.statements:
+        cursor = connection.execute(sql, args)
+        rows = cursor.fetchall() if cursor.description is not None else ()
+        effects.append(Effect(cursor.rowcount, cursor.lastrowid, rows))
+        if unit.check is not None and len(effects) == 1 and cursor.rowcount == 0:
+            return unit.conflict(read(connection, unit.check.found))
+    return unit.succeed(effects)
+
+
+def read(connection: Connection, statement: Statement) -> Sequence[Row]:
+    """Return every row of a query."""
+    sql, args = statement
+    rows: Sequence[Row] = connection.execute(sql, args).fetchall()
+    return rows

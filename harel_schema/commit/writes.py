@@ -1,0 +1,225 @@
+"""The units of the store's writing methods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from harel_schema.commit.unit import AlwaysSafe, Check, Outcome, Unit, Unprovable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harel_schema.commit.unit import Effect, Row, Statement
+    from harel_schema.models import Event, Execution, TimerOp
+    from harel_schema.sql import Statements
+
+__all__ = [
+    "ack_outbox",
+    "ack_spawn",
+    "append_trace",
+    "delete_timer",
+    "publish",
+    "purge",
+    "recover_seqs",
+    "write",
+]
+
+Emit: TypeAlias = tuple[str | None, str]
+"""The target and the JSON of an event."""
+
+Conflict: TypeAlias = Callable[[str, int, int | None], Exception]
+"""Makes the error of a lost version check: execution, expected version, stored version."""
+
+
+def write(  # noqa: PLR0913 - the parts of a commit
+    sql: Statements,
+    exe: Execution,
+    conflict: Conflict,
+    *,
+    emits: Iterable[tuple[str | None, Event]] = (),
+    processed_event_id: str | None = None,
+    timers: Iterable[TimerOp] = (),
+    spawns: Iterable[tuple[str, str, dict[str, Any]]] = (),
+    trace: dict[str, Any] | None = None,
+    trace_max: int = 0,
+) -> Unit:
+    """Advance `exe` by one version, with everything that belongs to the step.
+
+    Its value is the list of the seqs of `emits`. All JSON is made here, so what the caller does
+    to its objects later changes nothing; `exe` itself changes only when the unit is durable.
+    """
+    old, new, key = exe.version, exe.version + 1, exe.id
+    data = exe.model_copy(update={"version": new}).model_dump_json()
+    events = [(target, event.model_dump_json()) for target, event in emits]
+    statements = [
+        _advance(sql, exe, data, old),
+        *((sql.emit, emit) for emit in events),
+        *_side_writes(sql, key, processed_event_id, timers, spawns),
+    ]
+    if trace is not None:
+        statements += _trace(sql, key, trace, trace_max)
+
+    def seqs(effects: Sequence[Effect]) -> list[int | None]:
+        return [effect.lastrowid for effect in effects[1 : 1 + len(events)]]
+
+    def moved() -> None:
+        exe.version = new
+
+    def lost(found: int | None) -> Exception:
+        return conflict(key, old, found)
+
+    return Unit(
+        tuple(statements),
+        seqs,
+        Check(sql.guard, (sql.version, (key,)), lost),
+        _Written(sql, key, old, data, tuple(events), lost),
+        moved,
+        len(data) + sum(len(text) for _, text in events),
+    )
+
+
+def _advance(sql: Statements, exe: Execution, data: str, old: int) -> Statement:
+    if old == 0:
+        return sql.insert, (data, 1, exe.id, exe.definition_id)
+    return sql.update, (data, old + 1, exe.id, old)
+
+
+def _side_writes(
+    sql: Statements,
+    key: str,
+    processed_event_id: str | None,
+    timers: Iterable[TimerOp],
+    spawns: Iterable[tuple[str, str, dict[str, Any]]],
+) -> Iterable[Statement]:
+    if processed_event_id is not None:
+        yield sql.mark_processed, (key, processed_event_id)
+    for child_id, root_path, context in spawns:
+        yield sql.spawn, (key, child_id, root_path, json.dumps(context))
+    for op in timers:
+        if op.action == "schedule":
+            yield sql.schedule_timer, (key, op.path, op.fire_at)
+        else:
+            yield sql.cancel_timer, (key, op.path)
+
+
+def _trace(sql: Statements, key: str, entry: dict[str, Any], keep: int) -> list[Statement]:
+    append = (sql.append_trace, (key, key, json.dumps(entry)))
+    return [append, (sql.trim_trace, (key, key, keep))] if keep else [append]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Recovery of `write`: the row at the new version with the same bytes is ours."""
+
+    sql: Statements
+    key: str
+    old: int
+    data: str
+    events: tuple[Emit, ...]
+    lost: Callable[[int | None], Exception]
+
+    @property
+    def questions(self) -> tuple[Statement, ...]:
+        stored = (self.sql.stored, (self.key,))
+        if not self.events:
+            return (stored,)
+        return stored, (self.sql.emitted, (json.dumps([text for _, text in self.events]),))
+
+    def judge(self, answers: Sequence[Sequence[Row]], lost: Exception) -> Outcome | None:  # noqa: ARG002
+        version, data = answers[0][0] if answers[0] else (None, None)
+        if (version, data) == (self.old + 1, self.data):
+            return Outcome(recover_seqs(self.events, answers[1] if self.events else ()))
+        if (version or 0) == self.old:
+            return None
+        return Outcome(error=self.lost(version))
+
+
+def recover_seqs(events: Sequence[Emit], rows: Sequence[Row]) -> list[int]:
+    """Return the seqs of `events`, in their order, by the outbox rows that hold their texts.
+
+    `rows` are (seq, target, text) by ascending seq. Equal events are told apart by the order
+    they were written in; of more rows than events the newest are meant. One transaction numbers
+    its rows without a gap, so the seq of an event that was delivered meanwhile follows from its
+    neighbour's; when all were delivered their seqs are gone, and 0, which no row has, stands for
+    each.
+    """
+    free, found = list(rows), {}
+    for at in reversed(range(len(events))):
+        row = next((r for r in reversed(free) if (r[1], r[2]) == events[at]), None)
+        if row is not None:
+            found[at] = row[0]
+            free.remove(row)
+    if not found:
+        return [0] * len(events)
+    near, seq = next(iter(found.items()))
+    return [found.get(at, seq + at - near) for at in range(len(events))]
+
+
+def ack_outbox(sql: Statements, seq: int) -> Unit:
+    """Remove a delivered outbox entry."""
+    return Unit(((sql.ack_outbox, (seq,)),))
+
+
+def ack_spawn(sql: Statements, seq: int) -> Unit:
+    """Remove a spawn whose child exists."""
+    return Unit(((sql.ack_spawn, (seq,)),))
+
+
+def delete_timer(sql: Statements, execution_id: str, path: str, fire_at: float) -> Unit:
+    """Remove a timer if it is still armed for `fire_at`."""
+    return Unit(((sql.delete_timer, (execution_id, path, fire_at)),))
+
+
+def append_trace(sql: Statements, execution_id: str, entry: dict[str, Any], keep: int) -> Unit:
+    """Append one step to a trace. Two equal steps cannot be told from one that came twice."""
+    return Unit(tuple(_trace(sql, execution_id, entry, keep)), recovery=Unprovable())
+
+
+def purge(sql: Statements, execution_id: str, expected_version: int) -> Unit:
+    """Delete an execution and what is keyed by it; its value tells whether the row was there."""
+    companions = (
+        sql.purge_processed,
+        sql.purge_trace,
+        sql.purge_timers,
+        sql.purge_outbox,
+        sql.purge_spawns,
+    )
+    return Unit(
+        (
+            (sql.purge, (execution_id, expected_version)),
+            *((each, (execution_id, execution_id)) for each in companions),
+        ),
+        lambda effects: effects[0].rowcount > 0,
+        recovery=_Purged(sql, execution_id, expected_version),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Purged:
+    """Recovery of `purge`: what was asked for is that the row be gone."""
+
+    sql: Statements
+    key: str
+    expected: int
+
+    @property
+    def questions(self) -> tuple[Statement, ...]:
+        return ((self.sql.version, (self.key,)),)
+
+    def judge(self, answers: Sequence[Sequence[Row]], lost: Exception) -> Outcome | None:  # noqa: ARG002
+        if not answers[0]:
+            return Outcome(value=True)
+        return None if answers[0][0][0] == self.expected else Outcome(value=False)
+
+
+def publish(sql: Statements, row: tuple[str, int, str, str, float | None]) -> Unit:
+    """Store a definition unless its version is taken; its value is the row that is stored."""
+    return Unit(
+        ((sql.publish, row), (sql.definition, row[:2])),
+        lambda effects: effects[1].rows[0],
+        recovery=AlwaysSafe(),
+        size=len(row[3]),
+    )

@@ -1,0 +1,146 @@
+"""Opening a database: what the store was told, and whether the schema is there."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from harel_schema.commit.unit import Row, Statement, Unit
+from harel_schema.errors import DatabaseError, Error, NotSupportedError, StoreError
+from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
+from harel_schema.sql import REVISION, TABLES
+from harel_schema.target import Target, Token
+
+if TYPE_CHECKING:
+    import os
+
+    from harel_schema.sql import Statements
+
+__all__ = ["Opening", "Options", "options", "prepare", "upgrade_command"]
+
+Opening: TypeAlias = Generator[Statement | Unit, Any, None]
+
+_DURABILITY = {"full": "FULL", "normal": "NORMAL"}
+_DRIVERS = ("libsql", "sqlite3")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a store was told, checked. See `LibsqlStore` for the meaning of each."""
+
+    target: Target
+    prefix: str
+    create_schema: bool
+    driver: str
+    durability: str
+    timeout: float
+    request_timeout: float
+
+    @property
+    def pragmas(self) -> tuple[str, ...]:
+        """What a local connection is told before its first use."""
+        synchronous = f"PRAGMA synchronous={_DURABILITY[self.durability]}"
+        if self.target.kind == "memory":
+            return (synchronous,)
+        return ("PRAGMA journal_mode=WAL", synchronous)
+
+
+def options(  # noqa: PLR0913 - the settings of a store
+    database: str | os.PathLike[str] | Target,
+    *,
+    auth_token: Token,
+    sync_url: str | None,
+    sync_interval: float | None,
+    prefix: str,
+    create_schema: bool,
+    driver: str,
+    durability: str,
+    timeout: float,
+    request_timeout: float,
+) -> Options:
+    """Check the settings of a store; open nothing.
+
+    Raises `TargetError` for a database or prefix that cannot be, `ValueError` for another
+    setting, and `NotSupportedError` for an embedded replica.
+    """
+    if sync_url is not None or sync_interval is not None:
+        raise NotSupportedError(
+            "a store on an embedded replica is not there yet",
+            remedy="name the primary's URL as the database",
+        )
+    if driver not in _DRIVERS:
+        raise ValueError(f"driver must be one of {', '.join(_DRIVERS)}, not {driver!r}")
+    if durability not in _DURABILITY:
+        raise ValueError(f"durability must be one of {', '.join(_DURABILITY)}, not {durability!r}")
+    target = Target.parse(database, auth_token=auth_token or None)
+    target.check_writable()
+    return Options(
+        target, check_prefix(prefix), create_schema, driver, durability, timeout, request_timeout
+    )
+
+
+def upgrade_command(prefix: str) -> str:
+    """Return the remedy for a schema that lacks something."""
+    option = "" if prefix == DEFAULT_PREFIX else f" --prefix {prefix}"
+    return f"run `harel-schema upgrade{option}` on it"
+
+
+def prepare(sql: Statements, database: str, *, create: bool) -> Opening:
+    """See that the tables of `sql.prefix` are there; make them in a database that has none.
+
+    A generator without I/O: it yields a read (a `Statement`) or a change (a `Unit`), and is sent
+    its rows or has its error thrown in. A database at head costs one read. Never changes a
+    schema that exists: an older one gets a UserWarning if all that the store needs is there.
+    Raises `StoreError`, naming the command, when it is not.
+    """
+    try:
+        found: Sequence[Row] = yield (sql.revision, ())
+    except DatabaseError as exc:
+        if "no such table" not in exc.message:
+            raise
+        found = ()  # empty, or made by harel itself: the next read tells
+    revision = found[0][0] if found else None
+    if revision == REVISION:
+        return
+    missing = yield from _missing(sql)
+    if create and len(missing) == len(TABLES):
+        yield from _create(sql)
+        missing = yield from _missing(sql)
+    if missing:
+        raise StoreError(
+            f"{database} has no table {', '.join(missing)}", remedy=upgrade_command(sql.prefix)
+        )
+    if isinstance(revision, str) and revision < REVISION:
+        warnings.warn(
+            f"{database} is at revision {revision}, older than {REVISION}; "
+            + upgrade_command(sql.prefix),
+            stacklevel=4,
+        )
+
+
+def _missing(sql: Statements) -> Generator[Statement | Unit, Any, list[str]]:
+    names = [f"{sql.prefix}_{table}" for table in TABLES]
+    rows = yield (sql.tables, (json.dumps(names),))
+    found = {name for (name,) in rows}
+    return [name for name in names if name not in found]
+
+
+def _create(sql: Statements) -> Opening:
+    # Only a database without a schema pays for importing Alembic.
+    from harel_schema.migrate import schema_sql  # noqa: PLC0415
+
+    statements = tuple((statement, ()) for statement in schema_sql(sql.prefix))
+    try:
+        yield Unit(statements)
+    except Error as exc:
+        # Several may open an empty database at once. One creates, in one transaction; to the
+        # others everything exists already.
+        missing = yield from _missing(sql)
+        if missing:
+            raise StoreError(
+                f"the tables cannot be made: {exc.message}",
+                remedy=f"see what {version_table(sql.prefix)} says with `harel-schema current`",
+            ) from exc

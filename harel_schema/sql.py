@@ -1,0 +1,176 @@
+"""The statements of the runtime store, named, for one table prefix.
+
+Values are never written into SQL: every statement takes them as ``?``. The only text that
+varies is the prefix of the tables, which is checked before anything is built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cache
+
+from harel_schema.names import DEFAULT_PREFIX, check_prefix
+
+__all__ = ["REVISION", "TABLES", "Statements", "statements"]
+
+REVISION = "0002"
+"""The revision whose tables these statements are written for: head."""
+
+TABLES = ("executions", "outbox", "processed_events", "timers", "spawns", "trace")
+"""The tables without which no store works, each after the prefix and ``_``."""
+
+
+def _sql(template: str) -> str:
+    text: str = field(default=template, init=False)
+    return text
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Every statement of the store's methods, with ``{p}`` filled in by the prefix.
+
+    Build it with `statements`, which checks the prefix and keeps the result.
+    """
+
+    prefix: str
+
+    # The version check (CAS): exactly one writer finds the row at the version it loaded.
+    update: str = _sql(
+        "UPDATE {p}_executions SET data = ?, version = ? WHERE id = ? AND version = ?"
+    )
+    # Version 0 is an execution that no store has: the row is new, or another writer was first.
+    insert: str = _sql(
+        "INSERT INTO {p}_executions (data, version, id, definition_id) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET data = excluded.data, version = excluded.version "
+        "WHERE version = 0"
+    )
+    # Fails (NOT NULL) when the statement before it changed no row. A server runs it as the step
+    # on which the rest of the commit depends.
+    guard: str = _sql("INSERT INTO {p}_executions (id) SELECT NULL WHERE changes() = 0")
+    version: str = _sql("SELECT version FROM {p}_executions WHERE id = ?")
+
+    emit: str = _sql("INSERT INTO {p}_outbox (target_id, event) VALUES (?, ?)")
+    mark_processed: str = _sql(
+        "INSERT OR IGNORE INTO {p}_processed_events (execution_id, event_id) VALUES (?, ?)"
+    )
+    spawn: str = _sql(
+        "INSERT INTO {p}_spawns (parent_id, child_id, root_path, context) VALUES (?, ?, ?, ?)"
+    )
+    schedule_timer: str = _sql(
+        "INSERT INTO {p}_timers (execution_id, path, fire_at) VALUES (?, ?, ?) "
+        "ON CONFLICT (execution_id, path) DO UPDATE SET fire_at = excluded.fire_at"
+    )
+    cancel_timer: str = _sql("DELETE FROM {p}_timers WHERE execution_id = ? AND path = ?")
+    append_trace: str = _sql(
+        "INSERT INTO {p}_trace (execution_id, idx, entry) SELECT ?, "
+        "COALESCE((SELECT MAX(idx) FROM {p}_trace WHERE execution_id = ?), -1) + 1, ?"
+    )
+    trim_trace: str = _sql(
+        "DELETE FROM {p}_trace WHERE execution_id = ? AND idx <= "
+        "(SELECT MAX(idx) FROM {p}_trace WHERE execution_id = ?) - ?"
+    )
+
+    ack_outbox: str = _sql("DELETE FROM {p}_outbox WHERE seq = ?")
+    ack_spawn: str = _sql("DELETE FROM {p}_spawns WHERE seq = ?")
+    delete_timer: str = _sql(
+        "DELETE FROM {p}_timers WHERE execution_id = ? AND path = ? AND fire_at = ?"
+    )
+
+    purge: str = _sql("DELETE FROM {p}_executions WHERE id = ? AND version = ?")
+    # What else is keyed by an execution goes with it, unless the execution itself stayed.
+    purge_processed: str = _sql(
+        "DELETE FROM {p}_processed_events WHERE execution_id = ? "
+        "AND NOT EXISTS (SELECT 1 FROM {p}_executions WHERE id = ?)"
+    )
+    purge_trace: str = _sql(
+        "DELETE FROM {p}_trace WHERE execution_id = ? "
+        "AND NOT EXISTS (SELECT 1 FROM {p}_executions WHERE id = ?)"
+    )
+    purge_timers: str = _sql(
+        "DELETE FROM {p}_timers WHERE execution_id = ? "
+        "AND NOT EXISTS (SELECT 1 FROM {p}_executions WHERE id = ?)"
+    )
+    purge_outbox: str = _sql(
+        "DELETE FROM {p}_outbox WHERE target_id = ? "
+        "AND NOT EXISTS (SELECT 1 FROM {p}_executions WHERE id = ?)"
+    )
+    purge_spawns: str = _sql(
+        "DELETE FROM {p}_spawns WHERE parent_id = ? "
+        "AND NOT EXISTS (SELECT 1 FROM {p}_executions WHERE id = ?)"
+    )
+
+    publish: str = _sql(
+        "INSERT OR IGNORE INTO {p}_definitions "
+        "(definition_id, version, digest, source, published_at) VALUES (?, ?, ?, ?, ?)"
+    )
+    definition: str = _sql(
+        "SELECT definition_id, version, digest, source, published_at FROM {p}_definitions "
+        "WHERE definition_id = ? AND version = ?"
+    )
+
+    load: str = _sql("SELECT data FROM {p}_executions WHERE id = ?")
+    load_for_event: str = _sql(
+        "SELECT (SELECT data FROM {p}_executions WHERE id = ?), "
+        "EXISTS (SELECT 1 FROM {p}_processed_events WHERE execution_id = ? AND event_id = ?)"
+    )
+    is_processed: str = _sql(
+        "SELECT 1 FROM {p}_processed_events WHERE execution_id = ? AND event_id = ?"
+    )
+    read_trace: str = _sql("SELECT idx, entry FROM {p}_trace WHERE execution_id = ? ORDER BY idx")
+    pending_outbox: str = _sql("SELECT seq, target_id, event FROM {p}_outbox ORDER BY seq LIMIT ?")
+    pending_spawns: str = _sql(
+        "SELECT seq, parent_id, child_id, root_path, context FROM {p}_spawns ORDER BY seq LIMIT ?"
+    )
+    due_timers: str = _sql(
+        "SELECT execution_id, path, fire_at FROM {p}_timers WHERE fire_at <= ? "
+        "ORDER BY fire_at LIMIT ?"
+    )
+    ids_between: str = _sql("SELECT id FROM {p}_executions WHERE id >= ? AND id < ? ORDER BY id")
+    ids_from: str = _sql("SELECT id FROM {p}_executions WHERE id >= ? ORDER BY id")
+
+    # A page is built of these: the head, the filters that apply, the tail.
+    list_head: str = _sql(
+        "SELECT id, definition_id, version, json_extract(data, '$.status'), "
+        "json_extract(data, '$.outcome'), json_extract(data, '$.active_path'), "
+        "json_extract(data, '$.parent_id'), json_extract(data, '$.finished_at') "
+        "FROM {p}_executions WHERE 1 = 1"
+    )
+    list_definition: str = _sql(" AND definition_id = ?")
+    list_status: str = _sql(
+        " AND json_extract(data, '$.status') IN (SELECT value FROM json_each(?))"
+    )
+    list_roots: str = _sql(" AND json_extract(data, '$.parent_id') IS NULL")
+    list_after: str = _sql(" AND id > ?")
+    list_tail: str = _sql(" ORDER BY id LIMIT ?")
+
+    # What a commit left behind, read back when its answer was lost.
+    stored: str = _sql("SELECT version, data FROM {p}_executions WHERE id = ?")
+    emitted: str = _sql(
+        "SELECT seq, target_id, event FROM {p}_outbox "
+        "WHERE event IN (SELECT value FROM json_each(?)) ORDER BY seq"
+    )
+
+    revision: str = _sql("SELECT version_num FROM {p}_alembic_version")
+    tables: str = _sql(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' "
+        "AND name IN (SELECT value FROM json_each(?))"
+    )
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if each.name != "prefix":
+                text = getattr(self, each.name).replace("{p}", self.prefix)
+                object.__setattr__(self, each.name, text)
+
+
+@cache
+def _built(prefix: str) -> Statements:
+    return Statements(prefix)
+
+
+def statements(prefix: str = DEFAULT_PREFIX) -> Statements:
+    """Return the statements for the tables that begin with `prefix`, built once a prefix.
+
+    Raises `TargetError` for a prefix that `names.check_prefix` refuses.
+    """
+    return _built(check_prefix(prefix))
