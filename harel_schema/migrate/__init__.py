@@ -8,21 +8,24 @@ from harel_schema.migrate.commands import (
     current,
     downgrade,
     history,
+    plan,
     stamp,
     upgrade,
     upgrade_sql,
 )
 from harel_schema.migrate.config import alembic_config, script_directory
-from harel_schema.migrate.results import Current, Migrated, Revision
+from harel_schema.migrate.results import Current, Migrated, Plan, Revision
 
 __all__ = [
     "Current",
     "Migrated",
+    "Plan",
     "Revision",
     "alembic_config",
     "current",
     "downgrade",
     "history",
+    "plan",
     "schema_sql",
     "script_directory",
     "stamp",

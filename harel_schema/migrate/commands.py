@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from typing import TYPE_CHECKING, TypeAlias
 
 from alembic import command
@@ -12,10 +11,11 @@ from alembic.util import CommandError
 
 from harel_schema import dbapi
 from harel_schema.errors import MigrationError
+from harel_schema.migrate.chain import ALEMBIC
 from harel_schema.migrate.config import alembic_config
 from harel_schema.migrate.connect import label
 from harel_schema.migrate.environment import JOB
-from harel_schema.migrate.results import Current, Migrated, Revision
+from harel_schema.migrate.results import Current, Migrated, Plan, Revision
 from harel_schema.migrate.runner import Job
 from harel_schema.migrate.versions import identifiers
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
 
     from alembic.config import Config
 
-__all__ = ["current", "downgrade", "history", "stamp", "upgrade", "upgrade_sql"]
+__all__ = ["current", "downgrade", "history", "plan", "stamp", "upgrade", "upgrade_sql"]
 
 Named: TypeAlias = "Target | str | os.PathLike[str] | dbapi.Connection"
-
-# Alembic's `op` and `context` are globals of the process: one command at a time.
-_ALEMBIC = threading.Lock()
 
 
 def upgrade(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) -> Migrated:
@@ -87,9 +84,30 @@ def current(database: Named, prefix: str = DEFAULT_PREFIX) -> Current:
 
 def history() -> tuple[Revision, ...]:
     """Return the chain of revisions, from the first to head."""
-    scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions()
-    found = [Revision(each.revision, each.down_revision, each.doc) for each in scripts]
+    found = [
+        # A tuple would be a merge of branches, and the chain has none.
+        Revision(
+            each.revision, None if each.down_revision is None else str(each.down_revision), each.doc
+        )
+        for each in ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    ]
     return tuple(reversed(found))
+
+
+def plan(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) -> Plan:
+    """Return what `upgrade` would do with the same arguments, and its SQL; changes nothing.
+
+    A file that does not exist is planned as an empty database. Raises what `upgrade` raises
+    before it writes.
+    """
+    job = _job(database, prefix)
+    job.dry_run = True
+    _run(job, lambda config: command.upgrade(config, revision))
+    sql = _stamp_sql(job.adopted, prefix) if job.adopted else ""
+    if job.pending:
+        at = job.adopted or job.before or "base"
+        sql += upgrade_sql(f"{at}:{job.pending[-1]}", prefix)
+    return Plan(label(job.database), job.prefix, job.before, job.adopted, job.pending, sql)
 
 
 def upgrade_sql(revision: str = "head", prefix: str = DEFAULT_PREFIX) -> str:
@@ -98,11 +116,18 @@ def upgrade_sql(revision: str = "head", prefix: str = DEFAULT_PREFIX) -> str:
     Each revision is one transaction together with its version row. Raises `TargetError` for a
     bad prefix and `MigrationError` for an unknown revision.
     """
+    return _sql(prefix, lambda config: command.upgrade(config, revision, sql=True))
+
+
+def _stamp_sql(revision: str, prefix: str) -> str:
+    return _sql(prefix, lambda config: command.stamp(config, revision, sql=True))
+
+
+def _sql(prefix: str, work: Callable[[Config], object]) -> str:
     buffer = io.StringIO()
     config = alembic_config()
     config.output_buffer = buffer
-    job = Job(Target.parse(":memory:"), check_prefix(prefix))
-    _run(job, lambda config: command.upgrade(config, revision, sql=True), config)
+    _run(Job(Target.parse(":memory:"), check_prefix(prefix)), work, config)
     return buffer.getvalue()
 
 
@@ -131,7 +156,7 @@ def _migrate(job: Job, work: Callable[[Config], object]) -> Migrated:
 def _run(job: Job, work: Callable[[Config], object], config: Config | None = None) -> None:
     config = config or alembic_config()
     config.attributes[JOB] = job
-    with _ALEMBIC:
+    with ALEMBIC:
         try:
             work(config)
         except CommandError as error:

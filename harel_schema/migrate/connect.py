@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
-import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool, StaticPool
+from sqlalchemy.pool import NullPool
 
+from harel_schema import dbapi, engine
 from harel_schema.errors import HarelSchemaError
 from harel_schema.target import Target
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import sqlalchemy as sa
+
 __all__ = ["Database", "check", "label", "open_database", "own_errors", "raw"]
 
-Database = Target | sqlite3.Connection
+Database: TypeAlias = "Target | dbapi.Connection"
 
 # Seconds. A migration waits longer for its lock than a commit does: it runs once, at a deploy.
 _LOCK_TIMEOUT = 30.0
@@ -24,22 +27,24 @@ _LOCK_TIMEOUT = 30.0
 
 @contextmanager
 def open_database(database: Database, *, read_only: bool = False) -> Iterator[sa.Connection]:
-    kwargs: dict[str, Any] = {}
-    if isinstance(database, sqlite3.Connection):
-        url = "sqlite+pysqlite://"
-        kwargs.update(creator=lambda: database, poolclass=StaticPool)
+    """Open `database` for one block; a connection that was open before stays open.
+
+    ``begin()`` on what this yields is BEGIN IMMEDIATE; with `read_only` it is in AUTOCOMMIT. A
+    file that does not exist is then read as an empty database, so that reading creates none.
+    """
+    if isinstance(database, dbapi.Connection):
+        made = engine.from_connection(database)
     else:
         target = _existing(database) if read_only else database
-        url = f"sqlite+pysqlite:///{target.path or ':memory:'}"
-        kwargs.update(
-            connect_args={"timeout": _LOCK_TIMEOUT, "isolation_level": None}, poolclass=NullPool
-        )
-    made = sa.create_engine(url, **kwargs)
-    sa.event.listen(made, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
-    with made.connect() as connection:
-        if read_only:
-            connection.execution_options(isolation_level="AUTOCOMMIT")
-        yield connection
+        arguments = {"timeout": _LOCK_TIMEOUT, "read_only": read_only and target.kind == "file"}
+        made = engine.create_engine(target, connect_args=arguments, poolclass=NullPool)
+    try:
+        with made.connect() as connection:
+            if read_only:
+                connection.execution_options(isolation_level="AUTOCOMMIT")
+            yield connection
+    finally:
+        made.dispose()
 
 
 @contextmanager
@@ -53,9 +58,23 @@ def own_errors() -> Iterator[None]:
         raise
 
 
-def raw(connection: sa.Connection) -> Any:
+def check(database: Database, *, create: bool) -> None:
+    """Refuse a file that cannot be written; with `create` False, also one that does not exist."""
+    if isinstance(database, Target):
+        if not create:
+            database.check_readable()
+        database.check_writable()
+
+
+def label(database: Database) -> str:
+    """Return how messages name the database: without a token."""
+    return str(database if isinstance(database, Target) else database.target)
+
+
+def raw(connection: sa.Connection) -> dbapi.Connection:
     """Return our connection under SQLAlchemy's, in whatever transaction it is."""
-    return connection.connection.dbapi_connection
+    found: dbapi.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
+    return found
 
 
 def _existing(target: Target) -> Target:
@@ -63,16 +82,3 @@ def _existing(target: Target) -> Target:
         return Target.parse(":memory:")
     target.check_readable()
     return target
-
-
-def check(database: Database, *, may_create: bool) -> None:
-    """Refuse a file that cannot be opened for writing, or that must exist and does not."""
-    if isinstance(database, Target):
-        if not may_create:
-            database.check_readable()
-        database.check_writable()
-
-
-def label(database: Database) -> str:
-    """Return how messages name the database."""
-    return str(database)

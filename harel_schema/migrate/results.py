@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Current", "Migrated", "Revision"]
+__all__ = ["Current", "Migrated", "Plan", "Revision"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +45,18 @@ class Migrated:
     after: str | None
     applied: tuple[str, ...] = ()
     adopted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an upgrade would do: from `revision` through `pending`, as the SQL text `sql`.
+
+    `adopted` is the revision at which the database would first be taken over, or None.
+    """
+
+    target: str
+    prefix: str
+    revision: str | None
+    adopted: str | None
+    pending: tuple[str, ...]
+    sql: str

@@ -49,10 +49,12 @@ class Job:
     database: Database
     prefix: str
     force: bool = False
+    dry_run: bool = False
     before: str | None = None
     after: str | None = None
     applied: list[str] = field(default_factory=list)
     adopted: str | None = None
+    pending: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class _Plan:
 
     @property
     def destination(self) -> str | None:
-        return _one(self.steps[-1].to_revisions)
+        return _one(self.steps[-1].to_revisions_no_deps)
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,11 @@ def run(job: Job) -> None:
     """Run the command of Alembic's current environment on the job's database."""
     with own_errors(), open_database(job.database, read_only=True) as connection:
         plan = _plan(job, connection)
-    check(job.database, may_create=plan.is_upgrade)
-    if not plan.steps:
+        if job.dry_run:
+            _predict(job, plan, connection)
+    if not plan.steps or job.dry_run:
         return
+    check(job.database, create=plan.is_upgrade)
     for attempt in range(_RETRIES + 1):
         try:
             with own_errors(), open_database(job.database) as connection:
@@ -125,6 +129,17 @@ def _plan(job: Job, connection: sa.Connection) -> _Plan:
     found = () if current.purge else heads(current)
     job.before = job.after = _one(found)
     return _Plan(list(work(found, current)), work)
+
+
+def _predict(job: Job, plan: _Plan, connection: sa.Connection) -> None:
+    """Note what an upgrade would do."""
+    script = _script(context.get_context())
+    job.adopted = Shapes(script, job.prefix).adoptable(connection, job.before)
+    chain = identifiers(script)
+    at = job.adopted or job.before
+    behind = chain[: chain.index(at) + 1] if at else ()
+    names = (name for step in plan.steps for name in step.to_revisions_no_deps)
+    job.pending = tuple(name for name in names if name not in behind)
 
 
 def _transaction(job: Job, plan: _Plan, connection: sa.Connection) -> bool:
@@ -160,14 +175,16 @@ def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
     if adopted:
         current.stamp(script, adopted)
         revision = adopted
-    step = next((each for each in plan.steps if _one(each.from_revisions) == revision), None)
+    step = next(
+        (each for each in plan.steps if _one(each.from_revisions_no_deps) == revision), None
+    )
     if step is None:
         _check_arrival(job, plan, identifiers(script), revision)
         return _Done(after=adopted, adopted=adopted) if adopted else None
     if not plan.is_upgrade and not job.force:
         shapes.refuse_loss(connection, revision, plan.destination)
     _run(job, connection, lambda *_: [step])
-    after = _one(step.to_revisions)
+    after = _one(step.to_revisions_no_deps)
     return _Done(after, applied=after if plan.is_upgrade else revision, adopted=adopted)
 
 

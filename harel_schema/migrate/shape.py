@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from harel_schema import introspect
+from harel_schema import dbapi, introspect
+from harel_schema.drift import schema_differences
 from harel_schema.errors import MigrationError, SchemaMismatch
 from harel_schema.introspect import Schema, fold
 from harel_schema.migrate.chain import statements
@@ -42,7 +42,10 @@ class Shapes:
             return None
         chain = identifiers(self._script)
         later = chain[chain.index(revision) + 1 if revision else 0 :]
-        differences = {name: _diff(self._of(name), found) for name in reversed(later)}
+        differences = {
+            name: tuple(map(str, schema_differences(self._of(name), found)))
+            for name in reversed(later)
+        }
         matching = next((name for name, lines in differences.items() if not lines), None)
         if matching is None and differences:
             raise _mismatch(self._prefix, *min(differences.items(), key=lambda item: len(item[1])))
@@ -83,19 +86,7 @@ def _count(connection: sa.Connection, table: str) -> int:
 
 @cache
 def _replay(script: tuple[str, ...]) -> Schema:
-    with closing(sqlite3.connect(":memory:")) as connection:
+    with closing(dbapi.connect(":memory:")) as connection:
         for statement in script:
             connection.execute(statement)
         return introspect.read(connection)
-
-
-def _diff(expected: Schema, found: Schema) -> tuple[str, ...]:
-    names = expected.by_name.keys() | found.by_name.keys()
-    strip = {"sql": ""}
-    return tuple(
-        f"{name} differs"
-        for name in sorted(names)
-        if (a := expected.table(name)) is None
-        or (b := found.table(name)) is None
-        or a.model_copy(update=strip) != b.model_copy(update=strip)
-    )

@@ -1,0 +1,107 @@
+"""The databases that migrations run on, and the command ``alembic`` on them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harel_schema import dbapi, introspect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ALEMBIC = (sys.executable, "-c", "from alembic.config import main; main()")
+
+
+@dataclass(frozen=True)
+class Database:
+    """An empty database, and what tests do to it from outside."""
+
+    target: str
+
+    def rows(self, *statements: str) -> list[Any]:
+        """Run statements in one transaction; return the rows of the last one."""
+        with closing(dbapi.connect(self.target)) as connection, connection:
+            return [connection.execute(each).fetchall() for each in statements][-1]
+
+    def schema(self) -> introspect.Schema:
+        """Read the whole schema."""
+        with closing(dbapi.connect(self.target)) as connection:
+            return introspect.read(connection)
+
+    def fingerprint(self) -> list[Any]:
+        """The text of the whole schema, and the version row where there is one."""
+        found = self.rows(
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema "
+            "WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
+        )
+        tables = [name for kind, name, *_ in found if name.endswith("_alembic_version")]
+        return [*found, *(self.rows(f"SELECT * FROM {name}") for name in tables)]
+
+
+@pytest.fixture(params=["file", "sqld"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    """Return an empty local file, and an empty database on a real sqld."""
+    if request.param == "file":
+        return Database(str(tmp_path / "state.db"))
+    return Database(request.getfixturevalue("sqld_url"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Database:
+    """Return a local file that does not exist yet."""
+    return Database(str(tmp_path / "state.db"))
+
+
+@dataclass(frozen=True)
+class Alembic:
+    """The command ``alembic`` with a configuration file, in a process of its own."""
+
+    ini: Path
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Start it, with more variables in its environment."""
+        return subprocess.Popen(
+            [*ALEMBIC, "-c", str(self.ini), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+
+    def __call__(self, *arguments: str, code: int = 0, **environment: str) -> tuple[str, str]:
+        """Run to the end, expect the exit code, return stdout and stderr."""
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == code, err
+        return out, err
+
+
+@pytest.fixture
+def alembic(root: Path) -> Alembic:
+    """Return the command with the repository's own ``alembic.ini``."""
+    return Alembic(root / "alembic.ini")
+
+
+@pytest.fixture
+def extended(root: Path, tmp_path: Path) -> Any:
+    """Return a function that adds a revision 0003 to the chain and gives the command for it."""
+
+    def add(body: str) -> Alembic:
+        folder = tmp_path / "extra"
+        folder.mkdir()
+        header = 'from alembic import op\n\nrevision = "0003"\ndown_revision = "0002"\n\n'
+        (folder / "0003_extra.py").write_text(header + body)
+        versions = os.pathsep.join(map(str, (root / "migrations/versions", folder)))
+        text = (root / "alembic.ini").read_text().replace("%(here)s", str(root))
+        ini = tmp_path / "extended.ini"
+        ini.write_text(text.replace("[alembic]\n", f"[alembic]\nversion_locations = {versions}\n"))
+        return Alembic(ini)
+
+    return add

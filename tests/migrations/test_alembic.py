@@ -1,0 +1,139 @@
+"""The command ``alembic`` itself, from the repository's ``alembic.ini``."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from harel.engine.schema import sql_schema
+
+from harel_schema.testing import JwtKey, sqld_server
+
+
+def test_the_whole_life_of_a_database(database, alembic):
+    """upgrade, current, check, history, stamp, downgrade work on a file and on sqld."""
+    target = ("-x", f"target={database.target}")
+    _, err = alembic(*target, "upgrade", "head")
+    steps = [line.rsplit(": ")[-1] for line in err.splitlines()]
+    assert steps == ["upgraded to 0001", "upgraded to 0002"]
+    assert alembic(*target, "current")[0].strip() == "0002 (head)"
+    assert "No new upgrade operations" in alembic(*target, "check")[0]
+    assert "0001 -> 0002 (head)" in alembic(*target, "history")[0]
+    alembic(*target, "downgrade", "-1")
+    alembic(*target, "stamp", "head")
+    assert alembic(*target, "current")[0].strip() == "0002 (head)"
+
+
+def test_check_is_clean_beside_other_tables(database, alembic):
+    """Other people's tables, the transport's and another prefix's are hidden from autogenerate."""
+    target = ("-x", f"target={database.target}")
+    database.rows(
+        *sql_schema("sqlite"),
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, x TEXT)",
+        "CREATE INDEX orders_x ON orders (x)",
+        "CREATE TABLE harel_orders (id)",
+        "CREATE VIEW v AS SELECT 1 AS one",
+    )
+    alembic(*target, "upgrade", "head")
+    alembic(*target, "-x", "prefix=harel_b", "upgrade", "head")
+    for prefix in ("harel", "harel_b"):
+        alembic(*target, "-x", f"prefix={prefix}", "check")
+
+
+def test_check_sees_a_column_that_is_gone(file, alembic):
+    """The clean checks above are not blind."""
+    alembic("-x", f"target={file.target}", "upgrade", "head")
+    file.rows("ALTER TABLE harel_trace ADD COLUMN extra TEXT")
+    _, err = alembic("-x", f"target={file.target}", "check", code=255)
+    assert "extra" in err
+
+
+def test_autogenerate_makes_an_empty_revision(database, extended, tmp_path):
+    """`revision --autogenerate` on a migrated database finds nothing to do."""
+    alembic = extended("def upgrade():\n    pass\n\n\ndef downgrade():\n    pass\n")
+    target = ("-x", f"target={database.target}")
+    alembic(*target, "upgrade", "head")
+    folder = tmp_path / "extra"
+    arguments = ("--autogenerate", "-m", "empty", "--version-path", str(folder), "--rev-id", "0004")
+    alembic(*target, "revision", *arguments)
+    text = (folder / "0004_empty.py").read_text()
+    assert text.count("    pass\n") == 2
+    assert "op." not in text.split("def upgrade")[1]
+
+
+def test_sql_replays_to_the_same_schema(file, alembic, tmp_path):
+    """`upgrade --sql` opens nothing, and its text makes the schema that `upgrade` makes."""
+    script, _ = alembic("-x", f"target={file.target}", "upgrade", "head", "--sql")
+    assert not list(tmp_path.iterdir())
+    with closing(sqlite3.connect(file.target)) as connection:
+        connection.executescript(script)
+    replayed = file.fingerprint()
+    file.rows(*(f"DROP TABLE {t.name}" for t in file.schema().tables))
+    alembic("-x", f"target={file.target}", "upgrade", "head")
+    assert [row[:3] for row in replayed[:-1]] == [row[:3] for row in file.fingerprint()[:-1]]
+    assert replayed[-1] == file.fingerprint()[-1]
+
+
+def test_the_environment_names_the_database(alembic, tmp_path):
+    """Without -x: HAREL_SCHEMA_TARGET and HAREL_PREFIX, else state.db and harel; -x wins."""
+    alembic("upgrade", "head", HAREL_SCHEMA_TARGET="a.db", HAREL_PREFIX="p")
+    alembic("upgrade", "head")
+    alembic("-x", "target=b.db", "-x", "prefix=q", "upgrade", "0001", HAREL_SCHEMA_TARGET="a.db")
+    for name, table in (("a", "p_definitions"), ("state", "harel_definitions"), ("b", "q_trace")):
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection:
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+def test_looking_creates_no_file(alembic, tmp_path):
+    """Current and check of a file that does not exist leave none behind."""
+    alembic("current", code=255)
+    alembic("check", code=255)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-x", "target=missing/x.db", "upgrade", "head"), "the folder missing does not exist"),
+        (("-x", "target=.", "upgrade", "head"), "is a directory"),
+        (("-x", "target=mysql://h/x", "upgrade", "head"), "unknown scheme mysql"),
+        (("-x", "target=http://127.0.0.1:1", "upgrade", "head"), "127.0.0.1:1"),
+        (("-x", "target=text.db", "upgrade", "head"), "not a SQLite database"),
+        (("-x", "prefix=a-b", "upgrade", "head"), "'a-b' is no prefix"),
+        (("-x", "taget=x", "upgrade", "head"), "unknown -x taget; known: target, prefix, force"),
+        (("-x", "force=maybe", "downgrade", "base"), "neither true nor false"),
+        (("upgrade", "nope"), "nope"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, message, alembic, tmp_path):
+    """A mistake is one line on stderr, without a traceback, and writes nothing."""
+    (tmp_path / "text.db").write_text("not a database, and longer than a header")
+    out, err = alembic(*arguments, code=255)
+    assert message in err + out
+    assert len((err + out).splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["text.db"]
+
+
+def test_downgrade_keeps_rows_without_force(file, alembic):
+    """`alembic downgrade` drops rows only with -x force=true."""
+    target = ("-x", f"target={file.target}")
+    alembic(*target, "upgrade", "head")
+    file.rows("INSERT INTO harel_outbox (event) VALUES ('a')")
+    _, err = alembic(*target, "downgrade", "base", code=255)
+    assert "harel_outbox (1)" in err
+    alembic(*target, "-x", "force=true", "downgrade", "base")
+
+
+def test_tokens_are_taken_from_the_environment_and_never_shown(alembic, tmp_path_factory):
+    """A server's token comes from the environment or the target, and no message shows it."""
+    key = JwtKey()
+    token = key.token()
+    with sqld_server(tmp_path_factory.mktemp("sqld"), auth_key=key.public) as server:
+        target = ("-x", f"target={server.url}")
+        alembic(*target, "upgrade", "0001", TURSO_AUTH_TOKEN=token)
+        alembic(*target, "upgrade", "head", HAREL_LIBSQL_AUTH_TOKEN=token)
+        alembic("-x", f"target={server.url}?authToken={token}", "current")
+        out, err = alembic(*target, "current", code=255, TURSO_AUTH_TOKEN="wrong-token-123")
+    assert "wrong-token-123" not in out + err
+    assert len((out + err).splitlines()) == 1

@@ -1,0 +1,104 @@
+"""A revision is whole or not at all: failures, races, lost transactions."""
+
+from __future__ import annotations
+
+import pytest
+
+from harel_schema import migrate
+from harel_schema.errors import MigrationError
+
+BROKEN = """
+def upgrade():
+    op.execute("CREATE TABLE harel_first (id)")
+    op.execute("INSERT INTO harel_trace VALUES ('a', 0, 'b')")
+    op.execute("{statement}")
+    op.execute("CREATE TABLE harel_last (id)")
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE nonsense",
+        "CREATE TABLE harel_trace (id)",
+        "INSERT INTO harel_trace VALUES (1)",
+    ],
+)
+def test_a_failing_statement_leaves_nothing(statement, database, extended):
+    """A revision that fails in the middle leaves the schema and the version row as they were."""
+    migrate.upgrade(database.target)
+    before = database.fingerprint()
+    alembic = extended(BROKEN.format(statement=statement))
+    _, err = alembic("-x", f"target={database.target}", "upgrade", "head", code=255)
+    assert "a revision failed and was rolled back" in err
+    assert "Traceback" not in err
+    assert database.fingerprint() == before
+    assert database.rows("SELECT count(*) FROM harel_trace") == [(0,)]
+
+
+def test_revisions_before_the_failing_one_are_kept(database, extended):
+    """Each revision is a transaction of its own."""
+    alembic = extended(BROKEN.format(statement="nonsense"))
+    alembic("-x", f"target={database.target}", "upgrade", "head", code=255)
+    assert migrate.current(database.target).pending == ()
+    assert "harel_first" not in database.schema().by_name
+
+
+def test_an_exception_of_the_revision_leaves_nothing(database, extended):
+    """Code that fails between two statements leaves no more than SQL that fails."""
+    alembic = extended(
+        'def upgrade():\n    op.execute("CREATE TABLE harel_first (id)")\n    raise KeyError("x")\n'
+    )
+    alembic("-x", f"target={database.target}", "upgrade", "head", code=1)
+    assert migrate.current(database.target).revision == "0002"
+    assert "harel_first" not in database.schema().by_name
+
+
+def test_the_version_table_comes_with_the_first_revision(file):
+    """A first revision that fails leaves no version table behind either."""
+    file.rows("CREATE VIEW harel_trace AS SELECT 1")
+    with pytest.raises(MigrationError, match="rolled back"):
+        migrate.upgrade(file.target)
+    assert file.schema().tables == ()
+
+
+def test_of_four_processes_each_revision_is_run_by_one(database, alembic):
+    """Four upgrades of one fresh database all exit 0, and every step is done once."""
+    processes = [
+        alembic.start("-x", f"target={database.target}", "upgrade", "head") for _ in range(4)
+    ]
+    results = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0, 0], results
+    log = "".join(err for _, err in results)
+    assert [log.count(f"upgraded to {revision}") for revision in ("0001", "0002")] == [1, 1]
+    assert database.rows("SELECT * FROM harel_alembic_version") == [("0002",)]
+
+
+STOLEN = """
+import os
+from pathlib import Path
+
+from harel_schema import dbapi
+
+def upgrade():
+    op.execute("CREATE TABLE harel_first (id)")
+    flag = Path(os.environ["FLAG"])
+    if not flag.exists():
+        flag.touch()
+        other = dbapi.connect(os.environ["URL"], timeout=30.0)
+        with other:
+            other.execute("INSERT INTO harel_trace VALUES ('a', 0, 'b')")
+        other.close()
+    op.execute("CREATE TABLE harel_last (id)")
+"""
+
+
+def test_a_stolen_transaction_is_retried_whole(sqld, extended, tmp_path):
+    """A revision whose transaction the server took away leaves nothing, and is run again."""
+    migrate.upgrade(sqld.url)
+    alembic = extended(STOLEN)
+    _, err = alembic(
+        "-x", f"target={sqld.url}", "upgrade", "head", FLAG=str(tmp_path / "flag"), URL=sqld.url
+    )
+    assert err.count("trying again") == 1
+    assert err.count("upgraded to 0003") == 1

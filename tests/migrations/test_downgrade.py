@@ -1,0 +1,45 @@
+"""A downgrade loses no row unless it is told to."""
+
+from __future__ import annotations
+
+import pytest
+
+from harel_schema import migrate
+from harel_schema.errors import MigrationError
+
+
+def test_rows_are_not_dropped(database):
+    """A downgrade that would drop rows names the tables and counts, and changes nothing."""
+    migrate.upgrade(database.target)
+    database.rows(
+        "INSERT INTO harel_outbox (event) VALUES ('a'), ('b')",
+        "INSERT INTO harel_trace VALUES ('a', 0, '{}')",
+    )
+    before = database.fingerprint()
+    with pytest.raises(MigrationError, match=r"harel_outbox \(2\), harel_trace \(1\).*--force"):
+        migrate.downgrade(database.target, "base")
+    assert database.fingerprint() == before
+
+
+def test_rows_that_stay_do_not_hinder(database):
+    """A downgrade that drops only empty tables keeps every row of the others."""
+    migrate.upgrade(database.target)
+    database.rows("INSERT INTO harel_trace VALUES ('a', 0, '{}')")
+    assert migrate.downgrade(database.target, "0001").applied == ("0002",)
+    assert database.rows("SELECT * FROM harel_trace") == [("a", 0, "{}")]
+
+
+def test_force_drops_them(database):
+    """With force, the rows go with their tables."""
+    migrate.upgrade(database.target)
+    database.rows("INSERT INTO harel_trace VALUES ('a', 0, '{}')")
+    done = migrate.downgrade(database.target, "base", force=True)
+    assert (done.after, done.applied) == (None, ("0002", "0001"))
+    assert [t.name for t in database.schema().tables] == ["harel_alembic_version"]
+
+
+def test_a_way_that_does_not_exist_is_refused(database):
+    """A downgrade upwards is one clear line."""
+    migrate.upgrade(database.target, "0001")
+    with pytest.raises(MigrationError, match="0002"):
+        migrate.downgrade(database.target, "0002")

@@ -1,0 +1,162 @@
+"""Reading, checking and stamping the revision of a database."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from harel_schema import dbapi, migrate
+from harel_schema.errors import MigrationError, TargetError, UnknownRevision
+from harel_schema.migrate import Current
+
+
+def test_current_names_revision_head_and_pending(database):
+    """`current` says where a database stands and what is pending."""
+    migrate.upgrade(database.target, "0001")
+    found = migrate.current(database.target)
+    assert found == Current(found.target, "harel", "0001", "0002", ("0002",))
+    assert found.target in database.target
+
+
+def test_commands_that_look_change_nothing(file):
+    """`current` of an unversioned database is None, and makes no version table."""
+    file.rows("CREATE TABLE mine (id)")
+    before = file.fingerprint()
+    assert migrate.current(file.target).revision is None
+    assert migrate.current(file.target).pending == ("0001", "0002")
+    assert file.fingerprint() == before
+
+
+@pytest.mark.parametrize("look", [migrate.current, lambda t: migrate.downgrade(t, "base")])
+def test_a_missing_file_is_not_created(look, tmp_path):
+    """Only an upgrade creates a file; anything else says that there is none."""
+    with pytest.raises(TargetError, match="no such file"):
+        look(tmp_path / "missing.db")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        migrate.current,
+        migrate.upgrade,
+        lambda target: migrate.downgrade(target, "base", force=True),
+        lambda target: migrate.stamp(target, "head"),
+    ],
+)
+def test_a_database_ahead_is_refused(command, database):
+    """A revision that this version does not know is named as ahead, and nothing is written."""
+    migrate.upgrade(database.target)
+    database.rows("UPDATE harel_alembic_version SET version_num = '0999'")
+    before = database.fingerprint()
+    with pytest.raises(UnknownRevision, match=r"'0999'.*ahead") as caught:
+        command(database.target)
+    assert caught.value.revision == "0999"
+    assert "\n" not in str(caught.value)
+    assert database.fingerprint() == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("INSERT INTO harel_alembic_version VALUES ('0001')", "2 rows"),
+        ("UPDATE harel_alembic_version SET version_num = ''", "''"),
+        ("UPDATE harel_alembic_version SET version_num = '000'", "'000'"),
+        ("UPDATE harel_alembic_version SET version_num = x'00'", "does not know"),
+        ("ALTER TABLE harel_alembic_version RENAME COLUMN version_num TO v", "not a version table"),
+    ],
+)
+def test_a_version_table_that_makes_no_sense_is_refused(damage, message, database):
+    """Two rows, garbage and somebody else's table are each named, and nothing is written."""
+    migrate.upgrade(database.target)
+    database.rows(damage)
+    before = database.fingerprint()
+    for command in (migrate.current, migrate.upgrade):
+        with pytest.raises(MigrationError, match=message):
+            command(database.target)
+    assert database.fingerprint() == before
+
+
+def test_stamp_writes_the_row_and_nothing_else(database):
+    """`stamp` moves the version row up, down and to base without running a revision."""
+    migrate.upgrade(database.target)
+    before = database.fingerprint()[:-1]
+    done = migrate.stamp(database.target, "0001")
+    assert (done.before, done.after, done.applied) == ("0002", "0001", ())
+    assert migrate.current(database.target).revision == "0001"
+    assert migrate.stamp(database.target, "base").after is None
+    assert migrate.stamp(database.target, "head").after == "0002"
+    assert database.fingerprint()[:-1] == before
+
+
+def test_stamp_refuses_an_unknown_revision(database):
+    """A revision that does not exist is not stamped."""
+    migrate.upgrade(database.target)
+    with pytest.raises(MigrationError, match=r"nope.*harel-schema history"):
+        migrate.stamp(database.target, "nope")
+    assert migrate.current(database.target).revision == "0002"
+
+
+def test_stamp_purge_mends_a_version_table(database):
+    """`stamp` with purge replaces rows that cannot be understood by one that is true."""
+    migrate.upgrade(database.target)
+    database.rows("INSERT INTO harel_alembic_version VALUES ('0999')")
+    assert migrate.stamp(database.target, "0002", purge=True).after == "0002"
+    assert database.rows("SELECT * FROM harel_alembic_version") == [("0002",)]
+
+
+def test_relative_revisions_are_single_steps(database):
+    """+1 and -1 are one step each, also when more are pending."""
+    assert migrate.upgrade(database.target, "+1").applied == ("0001",)
+    assert migrate.upgrade(database.target, "+1").applied == ("0002",)
+    assert migrate.downgrade(database.target, "-1").applied == ("0002",)
+    assert migrate.current(database.target).revision == "0001"
+
+
+def test_nothing_to_do_is_a_result(database):
+    """An upgrade of a current database applies nothing."""
+    assert migrate.upgrade(database.target).applied == ("0001", "0002")
+    done = migrate.upgrade(database.target)
+    assert (done.before, done.after, done.applied, done.adopted) == ("0002", "0002", (), None)
+
+
+def test_commands_print_nothing(file, capfd, caplog):
+    """The functions write neither to stdout nor to stderr; what they did is logged."""
+    with caplog.at_level(logging.INFO, "harel_schema"):
+        migrate.upgrade(file.target)
+        migrate.current(file.target)
+        migrate.history()
+        migrate.upgrade_sql()
+        migrate.downgrade(file.target, "base")
+    assert capfd.readouterr() == ("", "")
+    messages = [r.message for r in caplog.records if r.name == "harel_schema.migrate"]
+    assert messages == [
+        f"state.db: {done}"
+        for done in (
+            "upgraded to 0001",
+            "upgraded to 0002",
+            "downgraded to 0001",
+            "downgraded to base",
+        )
+    ]
+
+
+def test_an_open_connection_is_used_and_left_open():
+    """A database in memory is migrated through its own connection, which stays usable."""
+    connection = dbapi.connect(":memory:")
+    assert migrate.upgrade(connection).applied == ("0001", "0002")
+    assert migrate.current(connection).revision == "0002"
+    assert connection.execute("SELECT count(*) FROM harel_executions").fetchone() == (0,)
+    assert migrate.downgrade(connection, "base").after is None
+    connection.close()
+
+
+def test_a_connection_in_a_transaction_is_refused():
+    """A migration never commits what its caller has not."""
+    connection = dbapi.connect(":memory:")
+    connection.begin()
+    with pytest.raises(MigrationError, match="in a transaction"):
+        migrate.upgrade(connection)
+    assert connection.in_transaction
+    connection.close()
