@@ -1,0 +1,140 @@
+"""What the verbs share: naming a database, the format of the output, its stream."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar
+
+import click
+
+from harel_schema import report
+from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.target import Target
+
+__all__ = [
+    "Format",
+    "Output",
+    "database_options",
+    "output_options",
+    "pair_options",
+    "prefix_option",
+    "resolve_pair",
+    "resolve_target",
+]
+
+Format: TypeAlias = Literal["text", "json"]
+_F = TypeVar("_F", bound=Callable[..., object])
+
+_TARGET = "HAREL_SCHEMA_TARGET"
+_TOKENS = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
+_SOURCE_TOKEN = "HAREL_SCHEMA_SOURCE_TOKEN"  # noqa: S105 - the variable's name
+_DEST_TOKEN = "HAREL_SCHEMA_DEST_TOKEN"  # noqa: S105 - the variable's name
+_TOKEN_HELP = "The token of {}. Better in {}: other users can see a command line."
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where and how a verb reports: its result to stdout, everything else to stderr."""
+
+    format: Format
+    quiet: bool
+
+    def result(self, result: object, text: str, **facts: object) -> None:
+        """Print a result to stdout: its text for people, or itself as one JSON document."""
+        click.echo(report.to_json(result, **facts) if self.format == "json" else text)
+
+    def note(self, line: str) -> None:
+        """Print a line about the work to stderr."""
+        if not self.quiet:
+            click.echo(line, err=True)
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether there is a terminal on which a progress bar can be drawn."""
+        return not self.quiet and sys.stderr.isatty()
+
+
+def database_options(function: _F) -> _F:
+    """Add the argument TARGET and the option `--auth-token`.
+
+    The token's variables are read by `resolve_target`: they must not break a local file.
+    """
+    function = click.option(
+        "--auth-token", metavar="TOKEN", help=_TOKEN_HELP.format("the server", _TOKENS[0])
+    )(function)
+    return click.argument("target", envvar=_TARGET, required=False)(function)
+
+
+def pair_options(first: str, second: str) -> Callable[[_F], _F]:
+    """Add two arguments that name databases, and an option for the token of each."""
+
+    def add(function: _F) -> _F:
+        for option, name, variable in (
+            ("--dest-token", second, _DEST_TOKEN),
+            ("--source-token", first, _SOURCE_TOKEN),
+        ):
+            help_ = _TOKEN_HELP.format(name.upper(), variable)
+            function = click.option(option, metavar="TOKEN", help=help_)(function)
+        function = click.argument(second)(function)
+        return click.argument(first)(function)
+
+    return add
+
+
+def prefix_option(function: _F) -> _F:
+    """Add `--prefix`, the first part of every table's name."""
+    return click.option(
+        "--prefix",
+        envvar="HAREL_PREFIX",
+        default=DEFAULT_PREFIX,
+        show_default=True,
+        callback=lambda _ctx, _param, value: check_prefix(value),
+        help="The first part of every table's name (HAREL_PREFIX).",
+    )(function)
+
+
+def output_options(function: _F) -> _F:
+    """Add `--format` and `--quiet`."""
+    function = click.option("-q", "--quiet", is_flag=True, help="No progress, no notes.")(function)
+    return click.option(
+        "--format",
+        "format_",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="What is printed to stdout.",
+    )(function)
+
+
+def resolve_target(text: str | None, auth_token: str | None) -> Target:
+    """Read TARGET; a token of the environment is for a server that was given none."""
+    if text is None:
+        raise click.UsageError(f"no database is named: give TARGET, or set {_TARGET}")
+    return _with_environment(Target.parse(text, auth_token=auth_token), *_TOKENS)
+
+
+def resolve_pair(
+    source: str, dest: str, source_token: str | None, dest_token: str | None
+) -> tuple[Target, Target]:
+    """Read two targets, each with its own token.
+
+    The token of a lone database serves a pair only when one of the two is a server: it is not
+    handed to a second one that it was not meant for.
+    """
+    first = Target.parse(source, auth_token=source_token)
+    second = Target.parse(dest, auth_token=dest_token)
+    lone = () if first.kind == second.kind == "remote" else _TOKENS
+    return (
+        _with_environment(first, _SOURCE_TOKEN, *lone),
+        _with_environment(second, _DEST_TOKEN, *lone),
+    )
+
+
+def _with_environment(target: Target, *names: str) -> Target:
+    if target.kind != "remote" or target.auth_token is not None:
+        return target
+    token = next((os.environ[name] for name in names if os.environ.get(name)), None)
+    return Target.parse(target, auth_token=token)

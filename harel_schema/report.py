@@ -1,0 +1,99 @@
+"""Results as text for people and as JSON for machines. Pure: nothing here prints or reads."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pydantic_core import to_jsonable_python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harel_schema.drift import Difference, Drift
+    from harel_schema.migrate import Current, Migrated, Plan, Revision
+
+__all__ = [
+    "current_text",
+    "drift_text",
+    "history_text",
+    "migrated_text",
+    "plan_text",
+    "to_json",
+]
+
+
+def to_json(result: object, **facts: object) -> str:
+    """Return one JSON document: the fields of a result, and `facts` that it derives.
+
+    Bytes are base64; an infinite float is the string ``"Infinity"``, which JSON has no number for.
+    """
+    value = to_jsonable_python(result, bytes_mode="base64", inf_nan_mode="strings")
+    if facts:
+        value = {**value, **facts}
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def migrated_text(result: Migrated) -> str:
+    """Return what an upgrade, a downgrade or a stamp did."""
+    lines = []
+    if result.adopted:
+        lines.append(
+            f"{result.target}: took over the tables that harel made, as revision {result.adopted}"
+        )
+    after = result.after or "base"
+    if result.applied or result.before != result.after:
+        steps = f" (ran {', '.join(result.applied)})" if result.applied else ""
+        lines.append(f"{result.target}: {result.before or 'base'} -> {after}{steps}")
+    else:
+        lines.append(f"{result.target}: already at {after}")
+    return "\n".join(lines)
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the steps that an upgrade would run, and their SQL."""
+    if not plan.pending:
+        return f"{plan.target}: nothing to do"
+    steps = ", ".join(plan.pending)
+    return f"-- {plan.target}: {plan.revision or 'base'}, would run {steps}\n{plan.sql.strip()}"
+
+
+def current_text(result: Current) -> str:
+    """Return where a database stands, in one line."""
+    at = f"{result.target}: {result.revision or 'no revision'}"
+    if not result.pending:
+        return f"{at} (head)"
+    return f"{at}, head {result.head}, pending: {', '.join(result.pending)}"
+
+
+def history_text(revisions: Iterable[Revision]) -> str:
+    """Return the chain, a line a revision."""
+    return "\n".join(f"{each.revision}  {each.summary}" for each in revisions)
+
+
+def drift_text(drift: Drift, what: str) -> str:
+    """Return a line a difference, each followed by what mends it, and a summary.
+
+    `what` names the databases that were compared.
+    """
+    counted = [each for each in drift if each.counts]
+    notes = [each for each in drift if not each.counts]
+    lines = [line for each in counted for line in _difference(each)]
+    lines += [f"note: {each}" for each in notes]
+    if drift.others:
+        lines.append(f"note: not harel's, not compared: {', '.join(drift.others)}")
+    revision = f" (revision {drift.revision})" if drift.revision else ""
+    verdict = f"{_count(len(counted), 'difference')}" if counted else "no drift"
+    lines.append(f"{what}: {verdict}{revision}")
+    return "\n".join(lines)
+
+
+def _difference(difference: Difference) -> list[str]:
+    line = [str(difference)]
+    if difference.fix:
+        line.append(f"  fix: {difference.fix}")
+    return line
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
