@@ -1,0 +1,246 @@
+"""The connection and the cursor of every driver: PEP 249 over a `Session`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from harel_schema import errors
+from harel_schema.dbapi import files
+from harel_schema.dbapi.cursor import Cursor
+from harel_schema.dbapi.statements import Kind, Statement, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from harel_schema.dbapi.parameters import Parameters
+    from harel_schema.dbapi.session import Session
+    from harel_schema.target import Target
+
+__all__ = ["Connection"]
+
+_MODES = ("DEFERRED", "IMMEDIATE", "EXCLUSIVE")
+_COMMIT = read("COMMIT")
+_ROLLBACK = read("ROLLBACK")
+_BEGIN = {mode: read(f"BEGIN {mode}") for mode in _MODES}
+_CLOSED = "the connection is closed"
+_FORKED = "the connection belongs to the process that opened it, not to a fork of it"
+
+
+class Connection:
+    """A connection to a database, of whatever driver; `harel_schema.dbapi.connect` makes it.
+
+    One thread at a time may use it, and with `check_same_thread` only the one that made it. After
+    a fork the child's copy refuses every call but `close`, and never touches the driver.
+
+    `target` is the database, `driver` the name of what speaks to it. As a context manager it
+    commits, or rolls back on an error, and stays open.
+    """
+
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(
+        self,
+        session: Session,
+        target: Target,
+        *,
+        isolation_level: str | None = "IMMEDIATE",
+        check_same_thread: bool = True,
+    ) -> None:
+        self.target = target
+        self.driver = session.driver
+        self.isolation_level = isolation_level
+        self._session = session
+        self._refusal: str | None = None
+        self._thread = threading.get_ident() if check_same_thread else None
+        self._lock = threading.Lock()
+        self._use = Use(self)
+        _connections.add(self)
+
+    def __repr__(self) -> str:
+        state = f" ({self._refusal})" if self._refusal else ""
+        return f"<Connection to {self.target} by {self.driver}{state}>"
+
+    @property
+    def isolation_level(self) -> str | None:
+        """The mode in which a transaction begins by itself, or None: it never does."""
+        return self._isolation_level
+
+    @isolation_level.setter
+    def isolation_level(self, mode: str | None) -> None:
+        self._isolation_level = None if mode is None else _mode(mode)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open; False again after SQLite itself rolled one back."""
+        self._check()
+        return self._session.in_transaction
+
+    def cursor(self) -> Cursor:
+        """Return a new cursor."""
+        self._check()
+        return Cursor(self)
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> Cursor:
+        """Run one statement on a new cursor, and return the cursor."""
+        return Cursor(self).execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Parameters]) -> Cursor:
+        """Run one statement for each set of parameters on a new cursor, and return the cursor."""
+        return Cursor(self).executemany(sql, parameters)
+
+    def executescript(self, script: str) -> Cursor:
+        """Run the statements of a script on a new cursor, and return the cursor."""
+        return Cursor(self).executescript(script)
+
+    def begin(self, mode: str | None = None) -> None:
+        """Begin a transaction: in `mode`, else in that of `isolation_level`, else IMMEDIATE.
+
+        Raises `OperationalError` when one is open, `BusyError` when the lock was not to be had.
+        """
+        statement = _BEGIN[_mode(mode or self._isolation_level or "IMMEDIATE")]
+        with self._use as session:
+            session.run(statement, (), None)
+
+    def commit(self) -> None:
+        """Commit the transaction; does nothing outside of one.
+
+        A commit that fails with `BusyError` leaves the transaction open, as SQLite does: call
+        it again, or roll back.
+        """
+        with self._use as session:
+            if session.in_transaction:
+                session.run(_COMMIT, (), None)
+
+    def rollback(self) -> None:
+        """Roll the transaction back; does nothing outside of one."""
+        with self._use as session:
+            if session.in_transaction:
+                session.run(_ROLLBACK, (), None)
+
+    def sync(self) -> None:
+        """Bring an embedded replica up to date; `NotSupportedError` for any other database."""
+        with self._use as session:
+            session.sync()
+
+    def interrupt(self) -> None:
+        """Stop the statement that another thread runs, which raises `OperationalError` there.
+
+        The one call that is meant for another thread. `NotSupportedError` unless by `sqlite3`.
+        """
+        if self._refusal is not None:
+            raise errors.InterfaceError(self._refusal)
+        self._session.interrupt()
+
+    def close(self) -> None:
+        """Close the connection; what is not committed is rolled back. May be called again."""
+        if self._refusal is not None:
+            return
+        with self._use as session:
+            self._refusal = _CLOSED
+            session.close()
+
+    def __enter__(self) -> Self:
+        self._check()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            try:
+                self.commit()
+            except BaseException:
+                self._roll_back_quietly()
+                raise
+        else:
+            self._roll_back_quietly()
+
+    def __del__(self) -> None:
+        # An error of the constructor leaves an object without these.
+        if getattr(self, "_refusal", _CLOSED) is None:
+            with contextlib.suppress(errors.Error):
+                self._session.close()
+
+    def _roll_back_quietly(self) -> None:
+        # The error that led here says more than one of the rollback would.
+        with contextlib.suppress(errors.Error):
+            self.rollback()
+
+    def _check(self) -> None:
+        if self._refusal is not None:
+            raise errors.InterfaceError(self._refusal)
+        if self._thread is not None and self._thread != threading.get_ident():
+            raise errors.ProgrammingError(
+                "the connection belongs to the thread that opened it",
+                remedy="connect with check_same_thread=False, and use it from one at a time",
+            )
+
+    def _mode_to_begin(self, statement: Statement) -> str | None:
+        """Return the mode of the transaction that must begin before `statement`, or None."""
+        if self._isolation_level is None or statement.kind not in (Kind.WRITE, Kind.SCHEMA):
+            return None
+        return None if self._session.in_transaction else self._isolation_level
+
+    def _abandon(self) -> None:
+        self._refusal = self._refusal or _FORKED
+        self._lock = threading.Lock()
+        self._session.abandon()
+
+
+class Use:
+    """The right to call the driver, for one thread at a time; refuses instead of waiting."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = weakref.proxy(connection)
+
+    def __enter__(self) -> Session:
+        connection = self._connection
+        connection._check()  # noqa: SLF001
+        if not connection._lock.acquire(blocking=False):  # noqa: SLF001
+            raise errors.ProgrammingError("two threads use the connection at once")
+        session: Session = connection._session  # noqa: SLF001
+        return session
+
+    def __exit__(self, *_: object) -> None:
+        self._connection._lock.release()  # noqa: SLF001
+
+
+def _mode(mode: str) -> str:
+    upper = mode.upper()
+    if upper not in _MODES:
+        raise errors.ProgrammingError(
+            f"there is no isolation level {mode!r}", remedy=f"use {', '.join(_MODES)} or None"
+        )
+    return upper
+
+
+_connections: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for connection in list(_connections):
+        connection._abandon()  # noqa: SLF001 - the same module
+    files.forget_after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

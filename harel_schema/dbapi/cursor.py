@@ -1,0 +1,183 @@
+"""The cursor of every driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harel_schema.dbapi.parameters import Parameters, bind
+from harel_schema.dbapi.statements import Kind, Statement, read, split
+from harel_schema.errors import InterfaceError, ProgrammingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Self
+
+    from harel_schema.dbapi.connection import Connection
+    from harel_schema.dbapi.session import Description, Result, Row
+
+__all__ = ["Cursor"]
+
+
+class Cursor:
+    """PEP 249's cursor; iterable.
+
+    `description` is None after a statement without rows, and the fetch methods then find none,
+    as in stdlib `sqlite3`. `rowcount` is the number of rows that the last INSERT, REPLACE, UPDATE
+    or DELETE changed, and -1 after anything else. `lastrowid` is the rowid of the row that this
+    cursor's last INSERT or REPLACE wrote. Queries are read as they are fetched; the rows of a
+    RETURNING clause at once, so that the statement is complete.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self.description: Description | None = None
+        self.rowcount = -1
+        self.lastrowid: int | None = None
+        self._rows: Sequence[Row] = ()
+        self._at = 0
+        self._more: Callable[[], Sequence[Row]] | None = None
+        self._closed = False
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> Self:
+        """Run one statement, beginning a transaction first where the isolation level asks for it.
+
+        When the statement that a transaction was begun for fails, the transaction ends with it:
+        there was nothing else in it, and no lock stays behind.
+        """
+        statement = _one(sql)
+        values = bind(statement, parameters)
+        self._reset()
+        if statement.kind is Kind.EMPTY:
+            return self
+        connection = self.connection
+        with connection._use as session:  # noqa: SLF001
+            begin = connection._mode_to_begin(statement)  # noqa: SLF001
+            result = session.run(statement, values, begin)
+        self._take(result)
+        return self
+
+    def executemany(self, sql: str, parameters: Iterable[Parameters]) -> Self:
+        """Run an INSERT, REPLACE, UPDATE or DELETE once for each set of parameters.
+
+        Stops at the first failure; what was done before it stays in the transaction. `rowcount`
+        is the sum. Rows of a RETURNING clause are dropped.
+        """
+        statement = _one(sql)
+        if statement.kind is not Kind.WRITE:
+            raise ProgrammingError("executemany() runs INSERT, REPLACE, UPDATE and DELETE only")
+        self._reset()
+        connection = self.connection
+        with connection._use as session:  # noqa: SLF001
+            begin = connection._mode_to_begin(statement)  # noqa: SLF001
+            rows = (bind(statement, each) for each in parameters)
+            self.rowcount = session.run_many(statement, rows, begin)
+        return self
+
+    def executescript(self, script: str) -> Self:
+        """Run the statements of a script in their order, stopping at the first that fails.
+
+        Nothing begins or commits by itself, whatever the isolation level, and unlike stdlib's: in
+        an open transaction they all belong to it, and without one each stands alone. Write BEGIN
+        and COMMIT into the script, or call `begin` before, to make it whole.
+        """
+        statements = [read(part) for part in split(script)]
+        for statement in statements:
+            bind(statement, ())
+        self._reset()
+        with self.connection._use as session:  # noqa: SLF001
+            session.run_script(statements)
+        return self
+
+    def fetchone(self) -> Row | None:
+        """Return the next row, or None at the end."""
+        self._check()
+        while self._at >= len(self._rows):
+            if not self._load():
+                return None
+        self._at += 1
+        return self._rows[self._at - 1]
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """Return the next `size` rows (default: `arraysize`), fewer at the end."""
+        size = self.arraysize if size is None else size
+        rows: list[Row] = []
+        while len(rows) < size:
+            row = self.fetchone()
+            if row is None:
+                break
+            rows.append(row)
+        return rows
+
+    def fetchall(self) -> list[Row]:
+        """Return the rows that are left."""
+        self._check()
+        rows = list(self._rows[self._at :])
+        while self._load():
+            rows += self._rows
+        self._at = len(self._rows)
+        return rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def setinputsizes(self, sizes: object) -> None:
+        """Do nothing, as PEP 249 allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Do nothing, as PEP 249 allows."""
+
+    def close(self) -> None:
+        """Let go of the rows; the cursor is of no more use."""
+        self._clear()
+        self._closed = True
+
+    def _check(self) -> None:
+        if self._closed:
+            raise InterfaceError("the cursor is closed")
+        self.connection._check()  # noqa: SLF001
+
+    def _reset(self) -> None:
+        self._check()
+        self._clear()
+        self.description = None
+        self.rowcount = -1
+
+    def _clear(self) -> None:
+        self._rows, self._at, self._more = (), 0, None
+
+    def _take(self, result: Result) -> None:
+        self.description = result.description
+        self.rowcount = result.rowcount
+        self._rows, self._more = result.rows, result.more
+        if result.lastrowid is not None:
+            self.lastrowid = result.lastrowid
+
+    def _load(self) -> bool:
+        """Read the next rows; tell whether there were any."""
+        if self._more is None:
+            return False
+        with self.connection._use:  # noqa: SLF001
+            rows = self._more()
+        if not rows:
+            self._more = None
+            return False
+        self._rows, self._at = rows, 0
+        return True
+
+
+def _one(sql: str) -> Statement:
+    if not isinstance(sql, str):
+        raise ProgrammingError(f"a statement is text, not {type(sql).__name__}")
+    statement = read(sql)
+    if statement.more:
+        raise ProgrammingError(
+            "only one statement can be executed at a time", remedy="use executescript"
+        )
+    return statement

@@ -1,0 +1,286 @@
+"""Sessions on a local file or in memory: what the three local drivers have in common.
+
+Foreign keys are off until `PRAGMA foreign_keys=ON`, on every driver: that is SQLite's own default
+and stdlib's. libsql turns them on, which would make a copy or a rebuild of a table fire ON DELETE.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from harel_schema.dbapi import failures, files
+from harel_schema.dbapi.session import CHUNK, Description, Result, Row
+from harel_schema.dbapi.statements import Kind, Statement, read
+from harel_schema.dbapi.waiting import patiently
+from harel_schema.errors import BusyError, NotSupportedError, OperationalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from harel_schema.dbapi.parameters import Value
+    from harel_schema.target import Target
+
+__all__ = ["LocalSession", "Sqlite3Session"]
+
+_ROLLBACK = read("ROLLBACK")
+# PRAGMAs that change the file although the connection is query_only.
+_WRITING_PRAGMAS = frozenset({"QUERY_ONLY", "JOURNAL_MODE", "WAL_CHECKPOINT", "OPTIMIZE"})
+
+
+class Stream:
+    """A query that is still open; letting go of it ends the read."""
+
+    __slots__ = ("__weakref__", "_fetch", "cursor")
+
+    def __init__(self, fetch: Callable[[Any], list[Row]], cursor: Any) -> None:
+        self.cursor = cursor
+        self._fetch = fetch
+
+    def more(self) -> list[Row]:
+        """Return the next rows; an empty list at the end."""
+        if self.cursor is None:
+            return []
+        rows = self._fetch(self.cursor)
+        if len(rows) < CHUNK:
+            self.cursor = None
+        return rows
+
+
+class LocalSession:
+    """Transactions, lock waits and read-only rules; a subclass runs one statement once."""
+
+    driver: str
+
+    def __init__(self, target: Target, *, timeout: float, read_only: bool) -> None:
+        self.where = str(target)
+        self._timeout = timeout
+        self._read_only = read_only
+        self._snapshot = False
+        self._deferred = False
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._raw: Any = None
+        self._lease: files.Lease | None = None
+        if target.path is None:
+            self._raw = self._connect(":memory:")
+        else:
+            self._lease = files.use(target, self.driver, create=not read_only)
+            try:
+                self._raw = self._connect(files.open_uri(target.path, read_only=read_only))
+                self._configure()
+            except BaseException:
+                self.close()
+                raise
+
+    def _connect(self, name: str) -> Any:
+        raise NotImplementedError
+
+    def _run(self, statement: Statement, values: tuple[Value, ...]) -> Result:
+        """Run a statement once; raise the mapped error."""
+        raise NotImplementedError
+
+    def _configure(self) -> None:
+        if self._read_only:
+            self._run(read("PRAGMA query_only=1"), ())
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, as SQLite itself says."""
+        return bool(self._raw.in_transaction)
+
+    def run(self, statement: Statement, values: tuple[Value, ...], begin: str | None) -> Result:
+        """Run a statement; see `Session`."""
+        if begin is None:
+            return self._attempt(statement, values)
+        self._attempt(read(f"BEGIN {begin}"), ())
+        try:
+            return self._attempt(statement, values)
+        except BaseException:
+            self._undo()
+            raise
+
+    def run_many(
+        self, statement: Statement, rows: Iterable[tuple[Value, ...]], begin: str | None
+    ) -> int:
+        """Run a statement once a row; see `Session`."""
+        count = 0
+        for values in rows:
+            count += self.run(statement, values, begin).rowcount
+            begin = None
+        return count
+
+    def run_script(self, statements: Sequence[Statement]) -> None:
+        """Run statements one after another; see `Session`."""
+        for statement in statements:
+            self._attempt(statement, ())
+
+    def sync(self) -> None:
+        """Refuse: there is no primary to sync with."""
+        raise NotSupportedError("only an embedded replica can sync", remedy="connect with sync_url")
+
+    def interrupt(self) -> None:
+        """Refuse: the libsql libraries have no way to do it."""
+        raise NotSupportedError(
+            f"{self.driver} cannot interrupt a statement", remedy="use driver='sqlite3'"
+        )
+
+    def close(self) -> None:
+        """Close the connection and give the file free."""
+        raw, self._raw = self._raw, None
+        for stream in list(self._streams):
+            stream.cursor = None
+        try:
+            if raw is not None:
+                raw.close()
+        finally:
+            if self._lease is not None:
+                self._lease.release()
+
+    def abandon(self) -> None:
+        """Keep the driver's connection for ever: closing it is the parent's business."""
+        import ctypes  # noqa: PLC0415 - only a forked child needs it
+
+        # Not even the end of the child may run the driver's destructor: it would look for
+        # threads and locks that only the parent has.
+        for kept in (self._raw, *(stream.cursor for stream in self._streams)):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        self._raw = None
+        self._lease = None
+
+    def _read(self, description: Description, cursor: Any) -> Result:
+        """Return the first rows of a query, and a way to the next where there are more."""
+        rows = self._fetch(cursor)
+        if len(rows) < CHUNK:
+            return Result(description, rows)
+        stream = Stream(self._fetch, cursor)
+        self._streams.add(stream)
+        return Result(description, rows, stream.more)
+
+    def _fetch(self, cursor: Any) -> list[Row]:
+        """Return the next `CHUNK` rows, fewer at the end; never called again after the end."""
+        raise NotImplementedError
+
+    def _undo(self) -> None:
+        if self.in_transaction:
+            self._run(_ROLLBACK, ())
+        self._deferred = self._snapshot = False
+
+    def _attempt(self, statement: Statement, values: tuple[Value, ...]) -> Result:
+        if self._read_only:
+            self._refuse_writes(statement)
+        try:
+            result = self._run(statement, values)
+        except BusyError as busy:
+            if self._is_hopeless(statement, busy):
+                raise
+            result = patiently(lambda: self._run(statement, values), self._timeout, busy)
+        if self._deferred or statement.kind is not Kind.READ:
+            self._note(statement)
+        return result
+
+    def _is_hopeless(self, statement: Statement, busy: BusyError) -> bool:
+        """Whether waiting cannot help: a transaction that has read cannot catch up to write.
+
+        Its snapshot is older than what the holder of the lock is about to commit, and without
+        WAL the holder may be waiting for our read lock.
+        """
+        if busy.code == "SQLITE_BUSY_SNAPSHOT":
+            return True
+        upgrade = self._deferred and self._snapshot and statement.kind is not Kind.COMMIT
+        return upgrade and self.in_transaction
+
+    def _note(self, statement: Statement) -> None:
+        match statement.kind:
+            case Kind.BEGIN:
+                self._deferred, self._snapshot = statement.mode == "DEFERRED", False
+            case Kind.SAVEPOINT if not self._deferred:
+                self._deferred, self._snapshot = True, False
+            case Kind.READ:
+                self._snapshot = True
+            case Kind.WRITE | Kind.SCHEMA:
+                self._deferred = False
+
+    def _refuse_writes(self, statement: Statement) -> None:
+        words = [token.upper for token in statement.tokens[1:4]]
+        pragma = statement.kind is Kind.PRAGMA and not _WRITING_PRAGMAS.isdisjoint(words)
+        if statement.verb == "VACUUM" or (pragma and len(statement.tokens) > _PRAGMA_READ):
+            raise OperationalError(
+                f"{self.where}: the connection is read-only", code="SQLITE_READONLY"
+            )
+
+
+_PRAGMA_READ = 2
+
+
+class Sqlite3Session(LocalSession):
+    """A connection of stdlib `sqlite3`: exact, and free of the GIL while it works."""
+
+    driver = "sqlite3"
+    _raw: sqlite3.Connection
+
+    def _connect(self, name: str) -> sqlite3.Connection:
+        try:
+            return sqlite3.connect(
+                name, timeout=0, isolation_level=None, check_same_thread=False, uri=True
+            )
+        except sqlite3.Error as error:
+            raise failures.from_sqlite3(error, self.where) from error
+
+    def _run(self, statement: Statement, values: tuple[Value, ...]) -> Result:
+        try:
+            cursor = self._raw.execute(statement.body, values)
+            if cursor.description is None:
+                return _changes(statement, cursor.rowcount, cursor.lastrowid)
+            return self._rows(statement, cursor)
+        except sqlite3.Error as error:
+            raise failures.from_sqlite3(error, self.where) from error
+
+    def run_many(
+        self, statement: Statement, rows: Iterable[tuple[Value, ...]], begin: str | None
+    ) -> int:
+        """Run a statement once a row, prepared once where no row has to wait for a lock."""
+        if self._deferred or statement.returning >= 0 or not (begin or self.in_transaction):
+            return super().run_many(statement, rows, begin)
+        if begin:
+            self._attempt(read(f"BEGIN {begin}"), ())
+        taken = 0
+
+        def counted() -> Iterator[tuple[Value, ...]]:
+            nonlocal taken
+            for taken, row in enumerate(rows, 1):  # noqa: B007 - read after a failure
+                yield row
+
+        try:
+            return self._raw.executemany(statement.body, counted()).rowcount
+        except BaseException as error:
+            if begin and taken <= 1:
+                self._undo()
+            if isinstance(error, sqlite3.Error):
+                raise failures.from_sqlite3(error, self.where) from error
+            raise
+
+    def _rows(self, statement: Statement, cursor: sqlite3.Cursor) -> Result:
+        if statement.kind is Kind.READ:
+            return self._read(cursor.description, cursor)
+        result = Result(cursor.description, cursor.fetchall())
+        if statement.kind is Kind.WRITE:
+            result.rowcount = len(result.rows)
+            result.lastrowid = cursor.lastrowid if statement.inserts else None
+        return result
+
+    def _fetch(self, cursor: sqlite3.Cursor) -> list[Row]:
+        try:
+            return cursor.fetchmany(CHUNK)
+        except sqlite3.Error as error:
+            raise failures.from_sqlite3(error, self.where) from error
+
+    def interrupt(self) -> None:
+        """Stop the statement that another thread runs; it raises `OperationalError` there."""
+        self._raw.interrupt()
+
+
+def _changes(statement: Statement, rowcount: int, lastrowid: int | None) -> Result:
+    if statement.kind is not Kind.WRITE:
+        return Result()
+    return Result(rowcount=rowcount, lastrowid=lastrowid if statement.inserts else None)

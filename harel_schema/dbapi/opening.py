@@ -1,0 +1,63 @@
+"""`connect`: from a database's name to a connection by the right driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from harel_schema.dbapi.connection import Connection
+from harel_schema.dbapi.libsql import ExperimentalSession, LibsqlSession
+from harel_schema.dbapi.local import LocalSession, Sqlite3Session
+from harel_schema.errors import InterfaceError
+from harel_schema.target import Target, Token
+
+if TYPE_CHECKING:
+    import os
+
+    from harel_schema.dbapi.session import Session
+
+__all__ = ["Driver", "connect"]
+
+Driver: TypeAlias = Literal["sqlite3", "libsql", "libsql_experimental"]
+
+_LOCAL: dict[str, type[LocalSession]] = {
+    "sqlite3": Sqlite3Session,
+    "libsql": LibsqlSession,
+    "libsql_experimental": ExperimentalSession,
+}
+
+
+def connect(
+    database: str | os.PathLike[str] | Target,
+    *,
+    driver: str | None = None,
+    auth_token: Token | None = None,
+    sync_url: str | None = None,
+    sync_interval: float | None = None,
+    isolation_level: str | None = "IMMEDIATE",
+    timeout: float = 5.0,
+    read_only: bool = False,
+    check_same_thread: bool = True,
+) -> Connection:
+    """Open a database and return a `Connection`.
+
+    `driver` is ``"sqlite3"`` (the default for a file or memory), ``"libsql"`` or
+    ``"libsql_experimental"``. `timeout` is how many seconds to wait for a lock. `read_only` creates
+    no file and refuses every write. `isolation_level` is the mode in which a transaction begins
+    before a statement that changes something, or None.
+
+    Raises `TargetError` for a database that cannot be named or opened, `InterfaceError` when
+    another library has the file open in this process. That a file is no database is found by
+    the first statement: `NotADatabaseError`.
+    """
+    target = Target.parse(database, auth_token=auth_token)
+    session = _session(target, driver, timeout=timeout, read_only=read_only)
+    return Connection(
+        session, target, isolation_level=isolation_level, check_same_thread=check_same_thread
+    )
+
+
+def _session(target: Target, driver: str | None, **options: Any) -> Session:
+    name = driver or "sqlite3"
+    if name not in _LOCAL:
+        raise InterfaceError(f"there is no driver {name!r}", remedy=f"use {', '.join(_LOCAL)}")
+    return _LOCAL[name](target, **options)

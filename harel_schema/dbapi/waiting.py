@@ -1,0 +1,53 @@
+"""Waiting for a lock, in Python.
+
+The libsql libraries hold the GIL while they wait inside, so a thread waiting for a lock that
+another thread of the process holds would never get it. Every driver's own timeout is 0 here.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from harel_schema.errors import BusyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["patiently"]
+
+T = TypeVar("T")
+
+_FIRST = 0.0005
+_LONGEST = 0.02
+
+
+def patiently(action: Callable[[], T], timeout: float, busy: BusyError) -> T:
+    """Repeat `action`, which was just answered with `busy`, until it gets the lock.
+
+    Raises `BusyError` after `timeout` seconds. Short sleeps first, up to 20 ms, with jitter, so
+    that the one who has waited longest is not the one who looks least often.
+    """
+    started = time.monotonic()
+    pause = _FIRST
+    while True:
+        left = started + timeout - time.monotonic()
+        if left <= 0:
+            raise _gave_up(busy, time.monotonic() - started)
+        time.sleep(min(left, pause * random.uniform(0.5, 1.5)))  # noqa: S311 - jitter
+        pause = min(pause * 2, _LONGEST)
+        try:
+            return action()
+        except BusyError as error:
+            if error.code == "SQLITE_BUSY_SNAPSHOT":
+                raise
+            busy = error
+
+
+def _gave_up(busy: BusyError, waited: float) -> BusyError:
+    return BusyError(
+        f"{busy.message} (waited {waited:.1f} s)",
+        code=busy.code,
+        remedy="try again, or raise the timeout",
+    )
