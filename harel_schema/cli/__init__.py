@@ -80,33 +80,33 @@ def _run(args: list[str] | None) -> int:
         result = cli.main(args, prog_name="harel-schema", standalone_mode=False)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted", _INTERRUPTED)
-    except click.UsageError as error:
-        help_ = f"see '{error.ctx.command_path} --help'" if error.ctx else "see --help"
-        return _fail(f"{error.format_message().rstrip('.')}; {help_}")
-    except click.ClickException as error:
-        return _fail(error.format_message())
-    except HarelSchemaError as error:
-        return _fail(str(error))
     except BrokenPipeError:
-        # The reader of our output went away (`| head`); say nothing, also not at shutdown.
+        # The reader of our output went away (`| head`): say nothing, also not at shutdown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _ERROR
-    except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{name}{error.strerror or error}")
-    except Exception as error:  # noqa: BLE001 - a defect of ours still ends in one line
-        if os.environ.get("HAREL_SCHEMA_TRACEBACK"):
-            traceback.print_exc()
-        kind = type(error).__name__
-        return _fail(
-            f"unexpected {kind}: {error}; a defect: set HAREL_SCHEMA_TRACEBACK=1 and report it"
-        )
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error ends in one line
+        line = " ".join(_explain(error).split())
+        click.echo(f"{click.style('error', fg='red')}: {line}", err=True)
+        return _INTERRUPTED if isinstance(error, click.Abort | KeyboardInterrupt) else _ERROR
     return result if isinstance(result, int) else 0
 
 
-def _fail(message: str, code: int = _ERROR) -> int:
-    line = " ".join(message.split())
-    click.echo(f"{click.style('error', fg='red')}: {line}", err=True)
-    return code
+def _explain(error: BaseException) -> str:
+    match error:
+        case click.Abort() | KeyboardInterrupt():
+            return "interrupted"
+        case click.UsageError(ctx=ctx):
+            path = ctx.command_path if ctx else "harel-schema"
+            return f"{error.format_message().rstrip('.')}; see '{path} --help'"
+        case click.ClickException():
+            return error.format_message()
+        case HarelSchemaError():
+            return str(error)
+        case OSError(filename=name, strerror=reason):
+            return f"{name}: {reason}" if name else str(reason or error)
+    if os.environ.get("HAREL_SCHEMA_TRACEBACK"):
+        traceback.print_exception(error)
+    return (
+        f"unexpected {type(error).__name__}: {error}; "
+        "a defect: set HAREL_SCHEMA_TRACEBACK=1 and report what it prints"
+    )

@@ -29,13 +29,14 @@ __all__ = ["check", "diff"]
 @prefix_option
 @click.option("--strict", is_flag=True, help="Tables that are not harel's count too.")
 @output_options
-def check(  # noqa: PLR0913 - click hands over one argument an option
+def check(
+    *,
     target: str | None,
     auth_token: str | None,
     prefix: str,
-    strict: bool,  # noqa: FBT001
+    strict: bool,
     format_: Format,
-    quiet: bool,  # noqa: FBT001
+    quiet: bool,
 ) -> int:
     """Compare the schema of TARGET with what its revision promises. Changes nothing.
 
@@ -50,14 +51,15 @@ def check(  # noqa: PLR0913 - click hands over one argument an option
 @pair_options("a", "b")
 @prefix_option
 @output_options
-def diff(  # noqa: PLR0913 - click hands over one argument an option
+def diff(
+    *,
     a: str,
     b: str,
     source_token: str | None,
     dest_token: str | None,
     prefix: str,
     format_: Format,
-    quiet: bool,  # noqa: FBT001
+    quiet: bool,
 ) -> int:
     """Compare the schemas of two live databases, every table in them. Changes nothing.
 

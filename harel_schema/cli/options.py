@@ -32,7 +32,7 @@ _TARGET = "HAREL_SCHEMA_TARGET"
 _TOKENS = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
 _SOURCE_TOKEN = "HAREL_SCHEMA_SOURCE_TOKEN"  # noqa: S105 - the variable's name
 _DEST_TOKEN = "HAREL_SCHEMA_DEST_TOKEN"  # noqa: S105 - the variable's name
-_TOKEN_HELP = "The token of {}. Better in {}: other users can see a command line."
+_TOKEN_HELP = "The token of {}. Better in {}: other users can see a command line."  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,15 @@ _REVISION = "A revision, or head, base, +1, -1."
 @click.option("--revision", default="head", show_default=True, help=_REVISION)
 @click.option("--dry-run", is_flag=True, help="Print the plan and its SQL; change nothing.")
 @output_options
-def upgrade(  # noqa: PLR0913 - click hands over one argument an option
+def upgrade(
+    *,
     target: str | None,
     auth_token: str | None,
     prefix: str,
     revision: str,
-    dry_run: bool,  # noqa: FBT001
+    dry_run: bool,
     format_: Format,
-    quiet: bool,  # noqa: FBT001
+    quiet: bool,
 ) -> None:
     """Bring the schema of TARGET to a revision, head by default.
 
@@ -55,14 +56,15 @@ def upgrade(  # noqa: PLR0913 - click hands over one argument an option
 @click.option("--revision", required=True, help=_REVISION)
 @click.option("--force", is_flag=True, help="Also drop tables that hold rows.")
 @output_options
-def downgrade(  # noqa: PLR0913 - click hands over one argument an option
+def downgrade(
+    *,
     target: str | None,
     auth_token: str | None,
     prefix: str,
     revision: str,
-    force: bool,  # noqa: FBT001
+    force: bool,
     format_: Format,
-    quiet: bool,  # noqa: FBT001
+    quiet: bool,
 ) -> None:
     """Take the schema of TARGET back to an earlier revision.
 
@@ -78,11 +80,12 @@ def downgrade(  # noqa: PLR0913 - click hands over one argument an option
 @prefix_option
 @output_options
 def current(
+    *,
     target: str | None,
     auth_token: str | None,
     prefix: str,
     format_: Format,
-    quiet: bool,  # noqa: FBT001
+    quiet: bool,
 ) -> None:
     """Show the revision of TARGET, head, and what is pending. Changes nothing."""
     database = resolve_target(target, auth_token)
@@ -92,7 +95,7 @@ def current(
 
 @click.command()
 @output_options
-def history(format_: Format, quiet: bool) -> None:  # noqa: FBT001
+def history(*, format_: Format, quiet: bool) -> None:
     """List the revisions that this version knows, oldest first."""
     revisions = migrate.history()
     Output(format_, quiet).result(revisions, report.history_text(revisions))
@@ -104,14 +107,15 @@ def history(format_: Format, quiet: bool) -> None:  # noqa: FBT001
 @click.option("--revision", required=True, help=_REVISION)
 @click.option("--purge", is_flag=True, help="Delete first what the version table holds.")
 @output_options
-def stamp(  # noqa: PLR0913 - click hands over one argument an option
+def stamp(
+    *,
     target: str | None,
     auth_token: str | None,
     prefix: str,
     revision: str,
-    purge: bool,  # noqa: FBT001
+    purge: bool,
     format_: Format,
-    quiet: bool,  # noqa: FBT001
+    quiet: bool,
 ) -> None:
     """Write a revision into the version table of TARGET, without running anything."""
     database = resolve_target(target, auth_token)

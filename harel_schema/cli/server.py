@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
 from harel_schema import devserver
 from harel_schema.errors import TargetError
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 __all__ = ["dev_server"]
 
