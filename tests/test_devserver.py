@@ -284,7 +284,10 @@ def test_sqld_dies_with_a_process_that_is_killed(tmp_path: Path) -> None:
         with socket.create_connection((host, int(port)), timeout=10) as connection:
             owner.kill()
             connection.settimeout(10)
-            assert connection.recv(1) == b"", "the server closed the connection by dying"
+            try:
+                assert connection.recv(1) == b"", "the dying server closes the connection"
+            except ConnectionResetError:
+                pass  # or resets it; a timeout would be a server that lives on
 
 
 def test_sqld_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
