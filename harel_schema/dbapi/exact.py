@@ -34,29 +34,8 @@ __all__ = [
 
 _CELL = "CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) WHEN 'blob' THEN hex({0}) ELSE {0} END"
 _LEFT_OF_ALIAS = frozenset({"word", "name", "string", "number", "param"})
-_OPERATORS = frozenset(
-    (
-        "AND",
-        "OR",
-        "NOT",
-        "IS",
-        "IN",
-        "LIKE",
-        "GLOB",
-        "MATCH",
-        "REGEXP",
-        "BETWEEN",
-        "COLLATE",
-        "ESCAPE",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "DISTINCT",
-        "FROM",
-        "EXISTS",
-    )
-)
+_OPERATORS = frozenset({"AND", "OR", "NOT", "IS", "IN", "LIKE", "GLOB", "MATCH", "REGEXP"})
+_OPERATORS |= {"BETWEEN", "COLLATE", "ESCAPE", "CASE", "WHEN", "THEN", "ELSE", "DISTINCT", "FROM"}
 _BEFORE_TABLE = frozenset(("OR", "INTO", "FROM", "ABORT", "FAIL", "IGNORE", "REPLACE", "ROLLBACK"))
 _ENDINGS = frozenset({"END", "ISNULL", "NOTNULL", "NULL"})
 

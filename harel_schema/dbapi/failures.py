@@ -121,7 +121,9 @@ def code_of(message: str) -> str | None:
 
 
 def from_libsql(error: BaseException, where: str) -> e.Error:
-    """Return the error for what a libsql library raised."""
+    """Return the error for what a libsql library raised; raise `error` if it was not its own."""
+    if not isinstance(error, ValueError | TypeError | OverflowError) and not is_panic(error):
+        raise error
     message = str(error)
     if is_panic(error):
         return e.InternalError(f"the driver gave up: {' '.join(message.split())}")

@@ -12,10 +12,10 @@ What they get wrong, and what is done about it here:
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import threading
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from harel_schema.dbapi import exact, failures
@@ -25,7 +25,7 @@ from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.errors import Error, IntegrityError, OperationalError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from harel_schema.dbapi.parameters import Value
     from harel_schema.dbapi.session import Description
@@ -64,14 +64,25 @@ class LibsqlSession(LocalSession):
         self._shapes: dict[str, exact.Shape] = {}
         self._codec = ""
         library = load(self.driver)
-        with self._mapped():
+        try:
             return library.connect(name, isolation_level=None, **options)
+        except BaseException as error:
+            raise failures.from_libsql(error, self.where) from error
 
     def _configure(self) -> None:
         self._run(read("PRAGMA foreign_keys=OFF"), ())
         super()._configure()
 
     def _run(self, statement: Statement, values: tuple[Value, ...]) -> Result:
+        try:
+            return self._run_exactly(statement, values)
+        except BaseException as error:
+            # A driver's connection stays open, and its file locked, for as long as one of its
+            # cursors lives, and a traceback that somebody keeps would keep the cursor.
+            traceback.clear_frames(error.__traceback__)
+            raise
+
+    def _run_exactly(self, statement: Statement, values: tuple[Value, ...]) -> Result:
         if statement.kind is Kind.READ and statement.verb != "EXPLAIN":
             return self._select(statement, values)
         if statement.kind is Kind.WRITE:
@@ -82,8 +93,7 @@ class LibsqlSession(LocalSession):
         cursor = self._execute(*exact.inline(statement, values))
         if not cursor.description:
             return Result()
-        with self._mapped():
-            return Result(cursor.description, cursor.fetchall() or [])
+        return Result(cursor.description, self._fetch_all(cursor))
 
     def _select(self, statement: Statement, values: tuple[Value, ...]) -> Result:
         shape = self._shape(statement)
@@ -99,25 +109,35 @@ class LibsqlSession(LocalSession):
         description = self._columns(exact.returning_probe(statement))
         statement = exact.returning(statement, description)
         cursor = self._execute(*exact.inline(statement, values))
-        with self._mapped():
-            rows = self._decode(cursor.fetchall() or [])
+        rows = self._decode(self._fetch_all(cursor))
         lastrowid = cursor.lastrowid if statement.inserts else None
         return Result(description, rows, rowcount=len(rows), lastrowid=lastrowid)
 
     def _execute(self, text: str, parameters: tuple[Value, ...] = ()) -> Any:
-        with self._mapped():
+        try:
             # Not the connection's execute: a cursor that is used once has the right rowcount.
             cursor = self._raw.cursor()
             cursor.execute(text, parameters)
-            return cursor
+        except BaseException as error:
+            raise failures.from_libsql(error, self.where) from error
+        return cursor
 
     def _columns(self, text: str) -> Description:
         columns: Description = self._execute(text).description
         return columns
 
     def _fetch(self, cursor: Any) -> list[Row]:
-        with self._mapped():
-            return self._decode(cursor.fetchmany(CHUNK))
+        try:
+            rows = cursor.fetchmany(CHUNK)
+        except BaseException as error:
+            raise failures.from_libsql(error, self.where) from error
+        return self._decode(rows)
+
+    def _fetch_all(self, cursor: Any) -> list[Any]:
+        try:
+            return cursor.fetchall() or []
+        except BaseException as error:
+            raise failures.from_libsql(error, self.where) from error
 
     def _decode(self, rows: Sequence[Any]) -> list[Row]:
         if not rows:
@@ -159,17 +179,6 @@ class LibsqlSession(LocalSession):
         if not self._execute(query, (literal,)).fetchall()[0][0]:
             return None
         return IntegrityError(error.message, code="SQLITE_CONSTRAINT_TRIGGER")
-
-    @contextlib.contextmanager
-    def _mapped(self) -> Iterator[None]:
-        try:
-            yield
-        except (ValueError, TypeError, OverflowError) as error:
-            raise failures.from_libsql(error, self.where) from error
-        except BaseException as error:
-            if failures.is_panic(error):
-                raise failures.from_libsql(error, self.where) from None
-            raise
 
 
 class ExperimentalSession(LibsqlSession):

@@ -31,10 +31,11 @@ def patiently(action: Callable[[], T], timeout: float, busy: BusyError) -> T:
     """
     started = time.monotonic()
     pause = _FIRST
+    message, code = busy.message, busy.code
     while True:
         left = started + timeout - time.monotonic()
         if left <= 0:
-            raise _gave_up(busy, time.monotonic() - started)
+            break
         time.sleep(min(left, pause * random.uniform(0.5, 1.5)))  # noqa: S311 - jitter
         pause = min(pause * 2, _LONGEST)
         try:
@@ -42,12 +43,8 @@ def patiently(action: Callable[[], T], timeout: float, busy: BusyError) -> T:
         except BusyError as error:
             if error.code == "SQLITE_BUSY_SNAPSHOT":
                 raise
-            busy = error
-
-
-def _gave_up(busy: BusyError, waited: float) -> BusyError:
-    return BusyError(
-        f"{busy.message} (waited {waited:.1f} s)",
-        code=busy.code,
+    raise BusyError(
+        f"{message} (waited {time.monotonic() - started:.1f} s)",
+        code=code,
         remedy="try again, or raise the timeout",
     )
