@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 pytest_plugins = ["harel_schema.testing.fixtures", "pytester"]
 
 ROOT = Path(__file__).resolve().parent.parent
+# The environment of whoever runs the tests, before they get one of their own.
+OUTSIDE = dict(os.environ)
 # An editor or a checkout may touch these while the tests run.
 SOURCES = {".md", ".py", ".stm", ".toml"}
 BEFORE = pytest.StashKey[set[Path]]()
@@ -32,6 +34,12 @@ hypothesis.settings.load_profile("suite")
 def root() -> Path:
     """Return the root of the checkout; nothing may be written in it."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def outside() -> dict[str, str]:
+    """Return the caller's environment, for pip: its configuration and its cache."""
+    return OUTSIDE.copy()
 
 
 @pytest.fixture(scope="session", autouse=True)
