@@ -6,29 +6,31 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from harel_schema import models, paging
 from harel_schema.commit import writes
 from harel_schema.errors import DatabaseError, StoreConflict, StoreError
-from harel_schema.opening import upgrade_command
+from harel_schema.opening import prepare, upgrade_command
 from harel_schema.sql import Statements, statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from harel_schema.commit.unit import Row, Statement, Unit
+    from harel_schema.opening import Options
 
-__all__ = ["OWN", "Calls", "Codec", "Read"]
+__all__ = ["OWN", "Base", "Calls", "Codec", "Read"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Codec:
-    """The classes that the store speaks: its own, or harel's."""
+    """The classes that the store speaks: its own, or harel's, which have the same fields."""
 
     execution: Any = models.Execution
     event: Any = models.Event
@@ -50,6 +52,32 @@ class Read(Generic[T]):
     parse: Callable[[Sequence[Row]], T]
 
 
+class Base:
+    """What the sync and the async store have in common: what they know, and no I/O.
+
+    `trace_max` is how many steps of trace are kept for one execution (0: all).
+    """
+
+    _codec: ClassVar[Codec] = OWN
+
+    def __init__(self, given: Options) -> None:
+        self.trace_max = models.DEFAULT_TRACE_MAX
+        self._target = given.target
+        self._calls = Calls(given.prefix, self._codec)
+        self._opening = prepare(self._calls.sql, str(given.target), create=given.create_schema)
+        self._pid = os.getpid()
+        self._closed = False
+
+    def _check(self) -> None:
+        if self._closed:
+            raise StoreError("the store is closed", remedy="open a new one")
+        if self._pid != os.getpid():
+            raise StoreError("the store was opened before a fork", remedy="open one in the child")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._target}>"
+
+
 class Calls:
     """Turns the arguments of each method into a `Read` or a `Unit`."""
 
@@ -57,11 +85,13 @@ class Calls:
         self.sql: Statements = statements(prefix)
         self._codec = codec
 
-    def load(self, execution_id: str) -> Read[Any]:
+    def load(self, execution_id: str) -> Read[models.Execution | None]:
         """Read an execution, or None."""
         return Read((self.sql.load, (execution_id,)), self._execution)
 
-    def load_for_event(self, execution_id: str, event_id: str) -> Read[tuple[Any, bool]]:
+    def load_for_event(
+        self, execution_id: str, event_id: str
+    ) -> Read[tuple[models.Execution | None, bool]]:
         """Read an execution and whether it has processed the event."""
         args = (execution_id, execution_id, event_id)
         return Read((self.sql.load_for_event, args), self._execution_and_processed)
@@ -77,7 +107,7 @@ class Calls:
         roots_only: bool,  # noqa: FBT001 - the public methods take it by name
         limit: int,
         cursor: str | None,
-    ) -> Read[Any]:
+    ) -> Read[models.ExecutionPage]:
         """Read a page of summaries."""
         if limit < 0:
             raise ValueError(f"limit must not be negative, not {limit}")
@@ -103,11 +133,11 @@ class Calls:
         """Read the steps of a trace, oldest first."""
         return Read((self.sql.read_trace, (execution_id,)), _trace)
 
-    def pending_outbox(self, limit: int | None) -> Read[list[Any]]:
+    def pending_outbox(self, limit: int | None) -> Read[list[models.OutboxEntry]]:
         """Read what waits for delivery, oldest first."""
         return Read((self.sql.pending_outbox, (_limit(limit),)), self._outbox)
 
-    def pending_spawns(self, limit: int | None) -> Read[list[Any]]:
+    def pending_spawns(self, limit: int | None) -> Read[list[models.SpawnEntry]]:
         """Read what children wait to be created, oldest first."""
         return Read((self.sql.pending_spawns, (_limit(limit),)), self._spawns)
 
@@ -126,7 +156,7 @@ class Calls:
         """Read a published definition, or None."""
         return Read((self.sql.definition, (definition_id, version)), _definition)
 
-    def write(self, exe: Any, **parts: Any) -> Unit:
+    def write(self, exe: Any, **parts: Any) -> Unit[list[int]]:
         """Advance an execution, with the other parts of the commit."""
         return writes.write(self.sql, exe, self._codec.conflict, **parts)
 
@@ -143,16 +173,19 @@ class Calls:
                 remedy=upgrade_command(self.sql.prefix),
             ) from exc
 
-    def _execution(self, rows: Sequence[Row]) -> Any:
-        return self._codec.execution.model_validate_json(rows[0][0]) if rows else None
+    def _execution(self, rows: Sequence[Row]) -> models.Execution | None:
+        if not rows:
+            return None
+        execution: models.Execution = self._codec.execution.model_validate_json(rows[0][0])
+        return execution
 
-    def _execution_and_processed(self, rows: Sequence[Row]) -> tuple[Any, bool]:
+    def _execution_and_processed(self, rows: Sequence[Row]) -> tuple[models.Execution | None, bool]:
         data, processed = rows[0]
         if data is None:
             return None, False
         return self._codec.execution.model_validate_json(data), bool(processed)
 
-    def _page(self, rows: Sequence[Row], limit: int, filters: list[Any]) -> Any:
+    def _page(self, rows: Sequence[Row], limit: int, filters: list[Any]) -> models.ExecutionPage:
         names = (
             "id", "definition_id", "version", "status",
             "outcome", "active_path", "parent_id", "finished_at",
@@ -160,13 +193,14 @@ class Calls:
         items = [self._codec.summary(**dict(zip(names, row, strict=True))) for row in rows[:limit]]
         more = bool(items) and len(rows) > limit
         following = paging.encode(items[-1].id, filters) if more else None
-        return self._codec.page(items=items, next_cursor=following)
+        page: models.ExecutionPage = self._codec.page(items=items, next_cursor=following)
+        return page
 
-    def _outbox(self, rows: Sequence[Row]) -> list[Any]:
+    def _outbox(self, rows: Sequence[Row]) -> list[models.OutboxEntry]:
         read = self._codec.event.model_validate_json
         return [self._codec.outbox_entry(seq, to, read(event)) for seq, to, event in rows]
 
-    def _spawns(self, rows: Sequence[Row]) -> list[Any]:
+    def _spawns(self, rows: Sequence[Row]) -> list[models.SpawnEntry]:
         make = self._codec.spawn_entry
         return [make(*row[:4], json.loads(row[4])) for row in rows]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from harel_schema.backends import open_backend
-from harel_schema.calls import OWN, Calls, Codec, Read
+from harel_schema.backends.sync import open_backend
+from harel_schema.calls import Base, Read
 from harel_schema.commit import writes
 from harel_schema.commit.group import Group
 from harel_schema.commit.unit import Statement, Unit
-from harel_schema.errors import Error, NotSupportedError, StoreConflict, StoreError
+from harel_schema.errors import Error, NotSupportedError, StoreConflict
 from harel_schema.models import (
-    DEFAULT_TRACE_MAX,
     Definition,
     Event,
     Execution,
@@ -25,18 +24,29 @@ from harel_schema.models import (
     TimerOp,
 )
 from harel_schema.names import DEFAULT_PREFIX
-from harel_schema.opening import Options, options, prepare
+from harel_schema.opening import options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
+    from harel_schema.aio import AsyncLibsqlStore
     from harel_schema.target import Target, Token
 
-__all__ = ["LibsqlStore", "StoreConflict"]
+__all__ = ["AsyncLibsqlStore", "LibsqlStore", "StoreConflict"]
+
+T = TypeVar("T")
 
 
-class LibsqlStore:
+def __getattr__(name: str) -> Any:
+    if name == "AsyncLibsqlStore":
+        from harel_schema.aio import AsyncLibsqlStore  # noqa: PLC0415 - asyncio only if it is used
+
+        return AsyncLibsqlStore
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class LibsqlStore(Base):
     """A durable store of executions, safe to share between threads.
 
     `database` is a path, ``:memory:``, or the URL of a libSQL server (see
@@ -51,13 +61,9 @@ class LibsqlStore:
     Concurrent commits share a transaction, each with its own outcome. An error of the database
     is a `harel_schema.errors.Error`; the store leaves no transaction and no lock behind.
 
-    `trace_max` is how many steps of trace are kept for one execution (0: all).
-
     Raises `TargetError`, `NotADatabaseError` or `ValueError` for what cannot be opened, and
     `StoreError` when tables are missing.
     """
-
-    _codec: ClassVar[Codec] = OWN
 
     def __init__(  # noqa: PLR0913 - keyword-only settings
         self,
@@ -85,65 +91,49 @@ class LibsqlStore:
             timeout=timeout,
             request_timeout=request_timeout,
         )
-        self.trace_max = DEFAULT_TRACE_MAX
-        self._target = given.target
-        self._calls = Calls(given.prefix, self._codec)
-        self._pid = os.getpid()
-        self._closed = False
+        super().__init__(given)
         self._backend = open_backend(given)
         self._group = Group(self._backend.attempt)
         try:
-            self._prepare(given)
+            self._prepare()
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self, given: Options) -> None:
-        opening = prepare(self._calls.sql, str(given.target), create=given.create_schema)
-        answer: Any = None
+    def _prepare(self) -> None:
         try:
-            action = next(opening)
+            action = next(self._opening)
             while True:
                 try:
                     answer = self._do(action)
                 except Error as exc:
-                    action = opening.throw(exc)
+                    action = self._opening.throw(exc)
                 else:
-                    action = opening.send(answer)
+                    action = self._opening.send(answer)
         except StopIteration:
             return
 
-    def _do(self, action: Statement | Unit) -> Any:
+    def _do(self, action: Statement | Unit[Any]) -> Any:
         return self._write(action) if isinstance(action, Unit) else self._backend.read(action)
 
-    def _check(self) -> None:
-        if self._closed:
-            raise StoreError("the store is closed", remedy="open a new one")
-        if self._pid != os.getpid():
-            raise StoreError("the store was opened before a fork", remedy="open one in the child")
-
-    def _read(self, read: Read[Any]) -> Any:
+    def _read(self, read: Read[T]) -> T:
         self._check()
         return read.parse(self._backend.read(read.statement))
 
-    def _write(self, unit: Unit) -> Any:
+    def _write(self, unit: Unit[T]) -> T:
         self._check()
         return self._group.submit(unit)
 
     def load(self, execution_id: str) -> Execution | None:
         """Return the stored execution, or None."""
-        execution: Execution | None = self._read(self._calls.load(execution_id))
-        return execution
+        return self._read(self._calls.load(execution_id))
 
     def load_for_event(self, execution_id: str, event_id: str) -> tuple[Execution | None, bool]:
         """Return the execution and whether it has processed the event, by one query.
 
         ``(None, False)`` when there is no such execution.
         """
-        pair: tuple[Execution | None, bool] = self._read(
-            self._calls.load_for_event(execution_id, event_id)
-        )
-        return pair
+        return self._read(self._calls.load_for_event(execution_id, event_id))
 
     def list_executions(
         self,
@@ -160,10 +150,9 @@ class LibsqlStore:
         wherever it is, and the cursor stays good while rows come and go. Raises `CursorError`
         for a cursor of another listing, `ValueError` for a negative limit.
         """
-        page: ExecutionPage = self._read(
+        return self._read(
             self._calls.list_executions(status, definition_id, roots_only, limit, cursor)
         )
-        return page
 
     def iter_executions(
         self,
@@ -225,13 +214,11 @@ class LibsqlStore:
             trace=trace,
             trace_max=self.trace_max,
         )
-        seqs: list[int] = self._write(unit)
-        return seqs
+        return self._write(unit)
 
     def is_processed(self, execution_id: str, event_id: str) -> bool:
         """Return whether the execution has processed the event."""
-        processed: bool = self._read(self._calls.is_processed(execution_id, event_id))
-        return processed
+        return self._read(self._calls.is_processed(execution_id, event_id))
 
     def append_trace(self, execution_id: str, entry: dict[str, Any]) -> None:
         """Append one step to the trace of an execution."""
@@ -239,13 +226,11 @@ class LibsqlStore:
 
     def read_trace(self, execution_id: str) -> list[dict[str, Any]]:
         """Return the kept steps, oldest first, each with its `index`."""
-        steps: list[dict[str, Any]] = self._read(self._calls.read_trace(execution_id))
-        return steps
+        return self._read(self._calls.read_trace(execution_id))
 
     def pending_outbox(self, limit: int | None = None) -> list[OutboxEntry]:
         """Return what waits for delivery, oldest first, at most `limit` entries."""
-        entries: list[OutboxEntry] = self._read(self._calls.pending_outbox(limit))
-        return entries
+        return self._read(self._calls.pending_outbox(limit))
 
     def ack_outbox(self, seq: int) -> None:
         """Remove a delivered entry; nothing happens when it is gone."""
@@ -253,8 +238,7 @@ class LibsqlStore:
 
     def pending_spawns(self, limit: int | None = None) -> list[SpawnEntry]:
         """Return the children that wait to be created, oldest first, at most `limit`."""
-        entries: list[SpawnEntry] = self._read(self._calls.pending_spawns(limit))
-        return entries
+        return self._read(self._calls.pending_spawns(limit))
 
     def ack_spawn(self, seq: int) -> None:
         """Remove the entry of a child that exists; nothing happens when it is gone."""
@@ -265,8 +249,7 @@ class LibsqlStore:
 
         `now` and `fire_at` are epoch seconds.
         """
-        timers: list[tuple[str, str, float]] = self._read(self._calls.due_timers(now, limit))
-        return timers
+        return self._read(self._calls.due_timers(now, limit))
 
     def delete_timer(self, execution_id: str, path: str, fire_at: float) -> None:
         """Remove a timer if it is still armed for `fire_at`."""
@@ -274,8 +257,7 @@ class LibsqlStore:
 
     def ids_with_prefix(self, prefix: str) -> list[str]:
         """Return the ids of the executions that begin with `prefix`, exactly, in order."""
-        ids: list[str] = self._read(self._calls.ids_with_prefix(prefix))
-        return ids
+        return self._read(self._calls.ids_with_prefix(prefix))
 
     def purge(self, execution_id: str, expected_version: int) -> bool:
         """Delete an execution and all that is keyed by it, if it is still at that version.
@@ -283,8 +265,7 @@ class LibsqlStore:
         Returns whether it was deleted. False and nothing touched when it moved on; when there is
         no such execution, what an older purge left is removed, and the answer is False too.
         """
-        purged: bool = self._write(writes.purge(self._calls.sql, execution_id, expected_version))
-        return purged
+        return self._write(writes.purge(self._calls.sql, execution_id, expected_version))
 
     def publish_definition(
         self,
@@ -306,10 +287,7 @@ class LibsqlStore:
     def load_definition(self, definition_id: str, version: int) -> Definition | None:
         """Return a published version, or None."""
         with self._calls.needing_definitions():
-            found: Definition | None = self._read(
-                self._calls.load_definition(definition_id, version)
-            )
-            return found
+            return self._read(self._calls.load_definition(definition_id, version))
 
     def sync(self) -> None:
         """Bring an embedded replica up to date."""
@@ -333,6 +311,3 @@ class LibsqlStore:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._target}>"

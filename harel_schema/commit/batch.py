@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harel_schema.commit.unit import Effect, Outcome
 from harel_schema.errors import IntegrityError, ServerError, TransactionLost
@@ -54,7 +54,7 @@ class Plan:
     that failed, and COMMIT depends on each of them being wholly in or wholly out.
     """
 
-    def __init__(self, units: Sequence[Unit]) -> None:
+    def __init__(self, units: Sequence[Unit[Any]]) -> None:
         self._units = units
         self._steps: list[hrana.Step] = []
         self._add("BEGIN IMMEDIATE")
@@ -74,7 +74,7 @@ class Plan:
         self._steps.append(hrana.Step(hrana.Statement(sql, args), condition))
         return len(self._steps) - 1
 
-    def _unit(self, unit: Unit, start: hrana.Condition) -> _Place:
+    def _unit(self, unit: Unit[Any], start: hrana.Condition) -> _Place:
         condition, check, guard = start, unit.check, None
         steps = []
         for sql, args in unit.statements:
@@ -88,7 +88,7 @@ class Plan:
             place.found = self._add(*check.found, condition=hrana.Err(guard))
         return place
 
-    def _savepoint(self, unit: Unit) -> _Place:
+    def _savepoint(self, unit: Unit[Any]) -> _Place:
         begun = self._add("SAVEPOINT unit", condition=hrana.And([hrana.Ok(0), _IN_TRANSACTION]))
         place = self._unit(unit, hrana.Ok(begun))
         place.done = self._add("RELEASE unit", condition=hrana.Ok(place.done))
@@ -135,7 +135,7 @@ def _first_error(place: _Place, answer: hrana.BatchResult) -> Exception | None:
     return next((error for step in place.steps if (error := answer.errors[step])), None)
 
 
-def _outcome(unit: Unit, place: _Place, answer: hrana.BatchResult) -> Outcome:
+def _outcome(unit: Unit[Any], place: _Place, answer: hrana.BatchResult) -> Outcome:
     if answer.results[place.done] is not None:
         return unit.succeed([_effect(answer.results[step]) for step in place.statements])
     error = _first_error(place, answer)

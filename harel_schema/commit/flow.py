@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from harel_schema.commit.batch import NotCommitted, Plan
 from harel_schema.commit.unit import Outcome, Row, Unit, settle
@@ -61,7 +61,7 @@ Flow: TypeAlias = Generator[Action, hrana.BatchResult, T]
 
 
 def commit(
-    units: Sequence[Unit], timeout: float, clock: Callable[[], float] = time.monotonic
+    units: Sequence[Unit[Any]], timeout: float, clock: Callable[[], float] = time.monotonic
 ) -> Flow[list[Outcome]]:
     """Commit `units` in one transaction and return one outcome a unit.
 
@@ -79,7 +79,7 @@ def commit(
 
 
 def _transact(
-    units: Sequence[Unit], deadline: float, clock: Callable[[], float]
+    units: Sequence[Unit[Any]], deadline: float, clock: Callable[[], float]
 ) -> Flow[list[Outcome]]:
     plan, wait = Plan(units), _FIRST_WAIT
     while True:
@@ -98,7 +98,11 @@ def _transact(
 
 
 def _without(
-    units: Sequence[Unit], at: int, error: Exception, deadline: float, clock: Callable[[], float]
+    units: Sequence[Unit[Any]],
+    at: int,
+    error: Exception,
+    deadline: float,
+    clock: Callable[[], float],
 ) -> Flow[list[Outcome]]:
     """Commit the others: the whole transaction died of the unit `at` (RAISE(ROLLBACK))."""
     others = [unit for each, unit in enumerate(units) if each != at]
@@ -117,7 +121,7 @@ def _unknown(error: Error) -> bool:
 
 
 def _resolve(
-    units: Sequence[Unit], lost: Error, deadline: float, clock: Callable[[], float]
+    units: Sequence[Unit[Any]], lost: Error, deadline: float, clock: Callable[[], float]
 ) -> Flow[list[Outcome]]:
     outcomes = yield from _read_back(units, lost)
     again = [at for at, outcome in enumerate(outcomes) if outcome is None]
@@ -135,7 +139,7 @@ def _resolve(
 
 
 def _reconsider(
-    units: Sequence[Unit], outcomes: Sequence[Outcome], lost: Error
+    units: Sequence[Unit[Any]], outcomes: Sequence[Outcome], lost: Error
 ) -> Flow[list[Outcome]]:
     doubtful = [
         at
@@ -151,7 +155,7 @@ def _reconsider(
     return decided
 
 
-def _read_back(units: Sequence[Unit], lost: Error) -> Flow[list[Outcome | None]]:
+def _read_back(units: Sequence[Unit[Any]], lost: Error) -> Flow[list[Outcome | None]]:
     """Return what was proved of each unit; None for one that was not applied."""
     questions = [statement for unit in units for statement in unit.recovery.questions]
     answers: list[Sequence[Row]] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from harel_schema.commit.unit import Outcome, Unit
 
@@ -38,10 +38,11 @@ class Attempt(Protocol):
 
 class _Sized(Protocol):
     @property
-    def unit(self) -> Unit: ...
+    def unit(self) -> Unit[Any]: ...
 
 
 S = TypeVar("S", bound=_Sized)
+T = TypeVar("T")
 
 
 def take(waiting: deque[S]) -> list[S]:
@@ -61,7 +62,7 @@ class _Ticket:
 
     __slots__ = ("outcome", "unit", "wake")
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit[Any]) -> None:
         self.unit = unit
         self.outcome: Outcome | None = None
         self.wake: threading.Lock | None = None
@@ -72,7 +73,7 @@ class _Ticket:
             wake.release()
 
 
-Prepare: TypeAlias = Callable[[Sequence[Unit]], Attempt]
+Prepare: TypeAlias = Callable[[Sequence[Unit[Any]]], Attempt]
 
 
 class Group:
@@ -90,7 +91,7 @@ class Group:
         self._leader: _Ticket | None = None
         self._running: tuple[list[_Ticket], Attempt] | None = None
 
-    def submit(self, unit: Unit) -> Any:
+    def submit(self, unit: Unit[T]) -> T:
         """Commit `unit`, alone or with others; return its value or raise its error."""
         ticket = _Ticket(unit)
         try:
@@ -102,8 +103,7 @@ class Group:
         except BaseException:
             self._leave(ticket)
             raise
-        outcome: Outcome = ticket.outcome  # type: ignore[assignment]  # set by now
-        return outcome.unwrap()
+        return cast("Outcome", ticket.outcome).unwrap()  # type: ignore[no-any-return]
 
     def _enter(self, ticket: _Ticket) -> threading.Lock | None:
         """Queue up; return the lock to sleep on, or None when the ticket leads."""

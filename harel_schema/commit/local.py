@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harel_schema.commit.unit import Effect, Outcome, settle
 
@@ -23,7 +23,7 @@ class Transaction:
     KeyboardInterrupt) came after the COMMIT. In no case is a transaction left open.
     """
 
-    def __init__(self, connection: Connection, units: Sequence[Unit]) -> None:
+    def __init__(self, connection: Connection, units: Sequence[Unit[Any]]) -> None:
         self.units = units
         self.outcomes: list[Outcome] | None = None
         self._connection = connection
@@ -47,13 +47,13 @@ class Transaction:
             return [self._alone(self.units[0])]
         return [self._in_savepoint(at, unit) for at, unit in enumerate(self.units)]
 
-    def _alone(self, unit: Unit) -> Outcome:
+    def _alone(self, unit: Unit[Any]) -> Outcome:
         try:
             return _apply(self._connection, unit)
         except Exception as exc:  # noqa: BLE001 - it is handed to the caller whose unit it is
             return Outcome(error=exc)
 
-    def _in_savepoint(self, at: int, unit: Unit) -> Outcome:
+    def _in_savepoint(self, at: int, unit: Unit[Any]) -> Outcome:
         run = self._connection.execute
         run("SAVEPOINT unit")
         outcome = self._alone(unit)
@@ -99,7 +99,7 @@ class _Killed(Exception):
         self.outcome = outcome
 
 
-def _apply(connection: Connection, unit: Unit) -> Outcome:
+def _apply(connection: Connection, unit: Unit[Any]) -> Outcome:
     effects = []
     for sql, args in unit.statements:
         cursor = connection.execute(sql, args)

@@ -27,7 +27,7 @@ class _Waiter:
 
     __slots__ = ("future", "unit")
 
-    def __init__(self, unit: Unit, future: asyncio.Future[Outcome]) -> None:
+    def __init__(self, unit: Unit[Any], future: asyncio.Future[Outcome]) -> None:
         self.unit = unit
         self.future = future
 
@@ -39,20 +39,20 @@ class TaskGroup:
     has not begun; otherwise the unit is committed in the background.
     """
 
-    def __init__(self, run: Callable[[Sequence[Unit]], Awaitable[list[Outcome]]]) -> None:
+    def __init__(self, run: Callable[[Sequence[Unit[Any]]], Awaitable[list[Outcome]]]) -> None:
         self._run = run
         self._waiting: deque[_Waiter] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    async def submit(self, unit: Unit) -> Any:
+    async def submit(self, unit: Unit[T]) -> T:
         """Commit `unit`, alone or with others; return its value or raise its error."""
         loop = asyncio.get_running_loop()
         waiter = _Waiter(unit, loop.create_future())
         self._waiting.append(waiter)
         if self._task is None:
             self._task = loop.create_task(self._work())
-        outcome = await waiter.future
-        return outcome.unwrap()
+        value: T = (await waiter.future).unwrap()
+        return value
 
     async def finish(self) -> None:
         """Wait until nothing is being committed any more."""
@@ -97,14 +97,14 @@ class _Job:
 
     __slots__ = ("_claim", "future", "loop", "work")
 
-    def __init__(self, work: Unit | Callable[[], Any]) -> None:
+    def __init__(self, work: Unit[Any] | Callable[[], Any]) -> None:
         self.work = work
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Outcome] = self.loop.create_future()
         self._claim = threading.Lock()
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> Unit[Any]:
         """The work, of a job that is a unit."""
         if not isinstance(self.work, Unit):
             raise TypeError("a call is not a unit")
@@ -117,21 +117,27 @@ class _Job:
 class Worker:
     """The one thread that uses a connection, for the tasks of any event loop.
 
+    `prepare` makes the attempts to commit; `finish` is the thread's last call.
+
     Tasks hand in units and calls. The thread takes all that wait: the units first, in groups,
     then the calls, so that a read sees what was handed in before it. Cancelling a task withdraws
     what has not begun and never interrupts what has, so no two calls meet on the connection.
     """
 
-    def __init__(self, prepare: Callable[[Sequence[Unit]], Attempt], name: str) -> None:
+    def __init__(
+        self, prepare: Callable[[Sequence[Unit[Any]]], Attempt], finish: Callable[[], None]
+    ) -> None:
         self._prepare = prepare
+        self._finish = finish
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         # A daemon, so that a store that nobody closed does not keep the process from its end.
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._work, name="harel-store", daemon=True)
         self._thread.start()
 
-    async def submit(self, unit: Unit) -> Any:
+    async def submit(self, unit: Unit[T]) -> T:
         """Commit `unit`, alone or with others; return its value or raise its error."""
-        return await self._done(_Job(unit))
+        value: T = await self._done(_Job(unit))
+        return value
 
     async def call(self, call: Callable[[], T]) -> T:
         """Run `call` in the thread; return its value or raise its error."""
@@ -139,7 +145,7 @@ class Worker:
         return value
 
     def stop(self) -> None:
-        """Let the thread end when it has done what waits now."""
+        """Let the thread do what waits now, then `finish`, and end."""
         self._jobs.put(None)
 
     async def _done(self, job: _Job) -> Any:
@@ -163,6 +169,7 @@ class Worker:
             for job in claimed:
                 if not isinstance(job.work, Unit):
                     _post([job], [_attempt(job.work)])
+        self._finish()
 
     def _commit(self, waiting: deque[_Job]) -> None:
         while waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence  # noqa: TC003 - dataclasses read it
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 __all__ = [
     "AlwaysSafe",
@@ -15,8 +15,11 @@ __all__ = [
     "Statement",
     "Unit",
     "Unprovable",
+    "nothing",
     "settle",
 ]
+
+T = TypeVar("T")
 
 Row: TypeAlias = tuple[Any, ...]
 Statement: TypeAlias = tuple[str, tuple[object, ...]]
@@ -92,12 +95,12 @@ class Check:
     conflict: Callable[[int | None], Exception]
 
 
-def _nothing(_effects: Sequence[Effect]) -> None:
-    return None
+def nothing(_effects: Sequence[Effect]) -> None:
+    """Return the value of a unit that has none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Generic[T]):
     """One change: its statements in order, and how to read what they did.
 
     `result` makes the caller's value of the effects, one a statement. `durable` is called once,
@@ -105,7 +108,7 @@ class Unit:
     """
 
     statements: tuple[Statement, ...]
-    result: Callable[[Sequence[Effect]], Any] = _nothing
+    result: Callable[[Sequence[Effect]], T]
     check: Check | None = None
     recovery: Recovery = field(default_factory=AlwaysSafe)
     durable: Callable[[], None] | None = None
@@ -123,7 +126,7 @@ class Unit:
         return Outcome(error=self.check.conflict(rows[0][0] if rows else None))
 
 
-def settle(units: Sequence[Unit], outcomes: Sequence[Outcome]) -> None:
+def settle(units: Sequence[Unit[Any]], outcomes: Sequence[Outcome]) -> None:
     """Tell each unit that succeeded that it is durable."""
     for unit, outcome in zip(units, outcomes, strict=True):
         if outcome.error is None and unit.durable is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harel_schema.commit.unit import AlwaysSafe, Check, Outcome, Unit, Unprovable
+from harel_schema.commit.unit import AlwaysSafe, Check, Outcome, Unit, Unprovable, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ def write(  # noqa: PLR0913 - the parts of a commit
     spawns: Iterable[tuple[str, str, dict[str, Any]]] = (),
     trace: dict[str, Any] | None = None,
     trace_max: int = 0,
-) -> Unit:
+) -> Unit[list[int]]:
     """Advance `exe` by one version, with everything that belongs to the step.
 
     Its value is the list of the seqs of `emits`. All JSON is made here, so what the caller does
@@ -62,8 +62,8 @@ def write(  # noqa: PLR0913 - the parts of a commit
     if trace is not None:
         statements += _trace(sql, key, trace, trace_max)
 
-    def seqs(effects: Sequence[Effect]) -> list[int | None]:
-        return [effect.lastrowid for effect in effects[1 : 1 + len(events)]]
+    def seqs(effects: Sequence[Effect]) -> list[int]:
+        return [effect.lastrowid or 0 for effect in effects[1 : 1 + len(events)]]
 
     def moved() -> None:
         exe.version = new
@@ -158,27 +158,29 @@ def recover_seqs(events: Sequence[Emit], rows: Sequence[Row]) -> list[int]:
     return [found.get(at, seq + at - near) for at in range(len(events))]
 
 
-def ack_outbox(sql: Statements, seq: int) -> Unit:
+def ack_outbox(sql: Statements, seq: int) -> Unit[None]:
     """Remove a delivered outbox entry."""
-    return Unit(((sql.ack_outbox, (seq,)),))
+    return Unit(((sql.ack_outbox, (seq,)),), nothing)
 
 
-def ack_spawn(sql: Statements, seq: int) -> Unit:
+def ack_spawn(sql: Statements, seq: int) -> Unit[None]:
     """Remove a spawn whose child exists."""
-    return Unit(((sql.ack_spawn, (seq,)),))
+    return Unit(((sql.ack_spawn, (seq,)),), nothing)
 
 
-def delete_timer(sql: Statements, execution_id: str, path: str, fire_at: float) -> Unit:
+def delete_timer(sql: Statements, execution_id: str, path: str, fire_at: float) -> Unit[None]:
     """Remove a timer if it is still armed for `fire_at`."""
-    return Unit(((sql.delete_timer, (execution_id, path, fire_at)),))
+    return Unit(((sql.delete_timer, (execution_id, path, fire_at)),), nothing)
 
 
-def append_trace(sql: Statements, execution_id: str, entry: dict[str, Any], keep: int) -> Unit:
+def append_trace(
+    sql: Statements, execution_id: str, entry: dict[str, Any], keep: int
+) -> Unit[None]:
     """Append one step to a trace. Two equal steps cannot be told from one that came twice."""
-    return Unit(tuple(_trace(sql, execution_id, entry, keep)), recovery=Unprovable())
+    return Unit(tuple(_trace(sql, execution_id, entry, keep)), nothing, recovery=Unprovable())
 
 
-def purge(sql: Statements, execution_id: str, expected_version: int) -> Unit:
+def purge(sql: Statements, execution_id: str, expected_version: int) -> Unit[bool]:
     """Delete an execution and what is keyed by it; its value tells whether the row was there."""
     companions = (
         sql.purge_processed,
@@ -215,7 +217,7 @@ class _Purged:
         return None if answers[0][0][0] == self.expected else Outcome(value=False)
 
 
-def publish(sql: Statements, row: tuple[str, int, str, str, float | None]) -> Unit:
+def publish(sql: Statements, row: tuple[str, int, str, str, float | None]) -> Unit[Row]:
     """Store a definition unless its version is taken; its value is the row that is stored."""
     return Unit(
         ((sql.publish, row), (sql.definition, row[:2])),

@@ -1,11 +1,12 @@
-"""Where a store reads and commits: a local connection, or a server."""
+"""Where `LibsqlStore` reads and commits. Threads may share it."""
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from harel_schema.backends.local import connect
 from harel_schema.commit import local
 from harel_schema.commit.unit import Outcome
 from harel_schema.errors import ConnectionLost, Error
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from harel_schema.dbapi import Connection
     from harel_schema.opening import Options
 
-__all__ = ["Backend", "Local", "Remote", "connect", "open_backend"]
+__all__ = ["Backend", "Local", "Remote", "open_backend"]
 
 
 class Backend(Protocol):
@@ -28,7 +29,7 @@ class Backend(Protocol):
     def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query."""
 
-    def attempt(self, units: Sequence[Unit]) -> Attempt:
+    def attempt(self, units: Sequence[Unit[Any]]) -> Attempt:
         """Return an attempt to commit `units` together."""
 
     def close(self) -> None:
@@ -38,26 +39,6 @@ class Backend(Protocol):
 def open_backend(options: Options) -> Backend:
     """Open the database that the options name; raises what cannot be opened."""
     return Remote(options) if options.target.kind == "remote" else Local(connect(options))
-
-
-def connect(options: Options) -> Connection:
-    """Open a local file or a database in memory, in autocommit, for one thread at a time."""
-    from harel_schema import dbapi  # noqa: PLC0415 - a remote store needs no driver
-
-    connection = dbapi.connect(
-        options.target,
-        driver=options.driver,
-        isolation_level=None,
-        timeout=options.timeout,
-        check_same_thread=False,
-    )
-    try:
-        for pragma in options.pragmas:
-            connection.execute(pragma).fetchall()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 class Local:
@@ -72,7 +53,7 @@ class Local:
         with self._mutex:
             return local.read(self._connection, statement)
 
-    def attempt(self, units: Sequence[Unit]) -> Attempt:
+    def attempt(self, units: Sequence[Unit[Any]]) -> Attempt:
         """Return an attempt that has the connection to itself; see `Backend`."""
         return _Exclusive(self._connection, units, self._mutex)
 
@@ -84,7 +65,7 @@ class Local:
 
 class _Exclusive(local.Transaction):
     def __init__(
-        self, connection: Connection, units: Sequence[Unit], mutex: threading.Lock
+        self, connection: Connection, units: Sequence[Unit[Any]], mutex: threading.Lock
     ) -> None:
         super().__init__(connection, units)
         self._mutex = mutex
@@ -113,7 +94,7 @@ class Remote:
 
         return self.client.execute(Query(*statement), idempotent=True).rows
 
-    def attempt(self, units: Sequence[Unit]) -> Attempt:
+    def attempt(self, units: Sequence[Unit[Any]]) -> Attempt:
         """Return an attempt that sends one batch; see `Backend`."""
         return _Sent(self, units)
 
@@ -121,7 +102,7 @@ class Remote:
         """Close the pooled connections; see `Backend`."""
         self.client.close()
 
-    def commit(self, units: Sequence[Unit]) -> list[Outcome]:
+    def commit(self, units: Sequence[Unit[Any]]) -> list[Outcome]:
         """Commit `units` in one transaction, one request where nothing goes wrong."""
         from harel_schema.commit import flow  # noqa: PLC0415
 
@@ -151,7 +132,7 @@ class Remote:
 class _Sent:
     """An attempt on a server. An interrupt leaves it open whether the units were applied."""
 
-    def __init__(self, remote: Remote, units: Sequence[Unit]) -> None:
+    def __init__(self, remote: Remote, units: Sequence[Unit[Any]]) -> None:
         self.outcomes: list[Outcome] | None = None
         self._remote = remote
         self._units = units

@@ -1,0 +1,1 @@
+"""Where a store reads and commits: a connection of its own, or a server."""
