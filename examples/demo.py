@@ -45,7 +45,7 @@ def main() -> None:
     print(f"\nAll as it should be, in {time.monotonic() - started:.1f} s.")
 
 
-class Surprise(Exception):  # noqa: N818 - it says what it is
+class Surprise(Exception):
     """Something was not as the demo promises."""
 
 
