@@ -51,7 +51,7 @@ class AsyncClient:
     ) -> None:
         self._session = f.new_session(url, auth_token, retry)
         self._sleep = sleep
-        self._http = httpx.AsyncClient(**settings(timeout))
+        self._http = httpx.AsyncClient(**settings(url, timeout))
         self._pid = os.getpid()
         self._count = 0
 

@@ -51,7 +51,7 @@ class Client:
     ) -> None:
         self._session = f.new_session(url, auth_token, retry)
         self._sleep = sleep
-        self._http = httpx.Client(**settings(timeout))
+        self._http = httpx.Client(**settings(url, timeout))
         self._pid = os.getpid()
         self._count = 0
         self._count_lock = threading.Lock()

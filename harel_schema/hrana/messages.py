@@ -23,7 +23,10 @@ Args: TypeAlias = abc.Sequence[object] | abc.Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One SQL statement and its parameters; `want_rows=False` drops its rows on the server."""
+    """One SQL statement and its parameters.
+
+    `want_rows=False` tells the server that rows are not needed; sqld 0.24 sends them anyway.
+    """
 
     sql: str
     args: Args = ()

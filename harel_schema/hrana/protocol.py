@@ -4,7 +4,7 @@ Exactness, measured on sqld 0.24.32:
 
 - Every double, both infinities and -0.0 included, every 64-bit integer, blob and text (NUL and
   astral characters too) arrives bit by bit in both directions. `encode` says why JSON cannot.
-- SQLite itself turns -0.0 into 0.0 when it stores it in an INTEGER or NUMERIC column.
+- SQLite itself stores -0.0 as 0.0 in a column of REAL affinity, as 0 in a NUMERIC or INTEGER one.
 - NaN, an integer beyond 64 bits and a lone surrogate are `DataError` before anything is sent.
 - A stored TEXT that is not UTF-8 cannot be read by any encoding: the server answers HTTP 500
   (`OperationalError` here), and a cursor breaks off. ``CAST(column AS BLOB)`` reads it.

@@ -25,6 +25,8 @@ _REMEDIES: Final[dict[int, str | None]] = {
     HTTPStatus.TOO_MANY_REQUESTS: "try again later",
 }
 
+_AUTH: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+
 _BATON_TEXTS: Final = (
     "Received an invalid baton",
     "Received a baton that has already been used",
@@ -42,12 +44,8 @@ def from_response(status: int, body: bytes, *, where: str, token: str | None = N
         text = text.replace(token, "***")
     text = one_line(text)
     said = f": {text}" if text else ""
-    if status in (401, 403):
-        return e.AuthError(
-            f"the token was refused by {where} (HTTP {status}){said}",
-            code=code,
-            remedy="pass a valid token with --auth-token or TURSO_AUTH_TOKEN",
-        )
+    if status in _AUTH:
+        return _auth_error(status, said, code, where=where, token=token)
     if code is not None:
         return from_server(text, code)
     known = _from_text(text)
@@ -56,6 +54,19 @@ def from_response(status: int, body: bytes, *, where: str, token: str | None = N
     return e.ServerError(
         f"{where} answered HTTP {status}{said}", status=status, remedy=_status_remedy(status, text)
     )
+
+
+def _auth_error(
+    status: int, said: str, code: str | None, *, where: str, token: str | None
+) -> e.AuthError:
+    if token is None:
+        what = f"{where} asks for a token (HTTP {status}){said}"
+    elif status == HTTPStatus.FORBIDDEN:
+        what = f"the token does not allow this on {where} (HTTP {status}){said}"
+    else:
+        what = f"the token was refused by {where} (HTTP {status}){said}"
+    remedy = "pass a valid token with --auth-token or TURSO_AUTH_TOKEN"
+    return e.AuthError(what, code=code, remedy=remedy)
 
 
 def _read_body(body: bytes) -> tuple[str, str | None]:

@@ -67,7 +67,8 @@ class StreamState:
             try:
                 yield self._send("cursor", body)
             except (e.ConnectionLost, e.ServerError) as exc:
-                self._lost = str(exc)
+                # The baton is good for one thing: to close the stream.
+                self._baton, self._lost = decoder.baton, exc.message
                 raise
             except BaseException:
                 # The batch failed, or its reader stopped early: the stream itself is sound.
@@ -108,7 +109,7 @@ class StreamState:
         try:
             return (yield from exchange(self._session, f"{self._url}/v3-protobuf/{path}", body))
         except e.Error as exc:
-            self._lost = str(exc)
+            self._lost = exc.message
             raise
 
     def _resume(self, decoder: CursorDecoder) -> None:
@@ -124,8 +125,8 @@ class StreamState:
 
 
 def _sticky(base_url: str, current: str) -> str:
-    """Return where the stream goes on; a server may move it, but not out of TLS."""
+    """Return where the stream goes on; it may move, but the token stays as safe as before."""
     target, source = urlsplit(base_url), urlsplit(current)
-    if target.scheme == "https" or (target.scheme == "http" and source.scheme == "http"):
-        return base_url.rstrip("/")
-    raise e.ServerError("the server moves the stream to a URL that is not https")
+    if target.scheme != source.scheme or not target.hostname:
+        raise e.ServerError(f"the server moves the stream to a URL that is not {source.scheme}://")
+    return base_url.rstrip("/")
