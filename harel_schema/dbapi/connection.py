@@ -14,11 +14,11 @@ from harel_schema.dbapi.cursor import Cursor
 from harel_schema.dbapi.statements import Kind, Statement, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from typing import Self
 
-    from harel_schema.dbapi.parameters import Parameters
+    from harel_schema.dbapi.parameters import Parameters, Value
     from harel_schema.dbapi.session import Session
     from harel_schema.target import Target
 
@@ -145,6 +145,19 @@ class Connection:
         if self._refusal is not None:
             raise errors.InterfaceError(self._refusal)
         self._session.interrupt()
+
+    def create_function(
+        self, name: str, narg: int, function: Callable[..., Value], *, deterministic: bool = False
+    ) -> None:
+        """Let SQL on this connection call `function` of `narg` arguments as `name`.
+
+        `NotSupportedError` unless by `sqlite3`.
+        """
+        with self._use as session:
+            create = getattr(session, "create_function", None)
+            if create is None:
+                raise errors.NotSupportedError(f"{self.driver} cannot call functions of Python")
+            create(name, narg, function, deterministic=deterministic)
 
     def close(self) -> None:
         """Close the connection; what is not committed is rolled back. May be called again."""

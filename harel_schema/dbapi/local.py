@@ -279,6 +279,12 @@ class Sqlite3Session(LocalSession):
         """Stop the statement that another thread runs; it raises `OperationalError` there."""
         self._raw.interrupt()
 
+    def create_function(
+        self, name: str, narg: int, function: Callable[..., Value], *, deterministic: bool
+    ) -> None:
+        """Let SQL call a function of Python."""
+        self._raw.create_function(name, narg, function, deterministic=deterministic)
+
 
 def _changes(statement: Statement, rowcount: int, lastrowid: int | None) -> Result:
     if statement.kind is not Kind.WRITE:
