@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from alembic.config import Config
+    from alembic.script import Script
 
 __all__ = ["current", "downgrade", "history", "plan", "stamp", "upgrade", "upgrade_sql"]
 
@@ -84,14 +85,8 @@ def current(database: Named, prefix: str = DEFAULT_PREFIX) -> Current:
 
 def history() -> tuple[Revision, ...]:
     """Return the chain of revisions, from the first to head."""
-    found = [
-        # A tuple would be a merge of branches, and the chain has none.
-        Revision(
-            each.revision, None if each.down_revision is None else str(each.down_revision), each.doc
-        )
-        for each in ScriptDirectory.from_config(alembic_config()).walk_revisions()
-    ]
-    return tuple(reversed(found))
+    found = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    return tuple(reversed([_revision(each) for each in found]))
 
 
 def plan(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) -> Plan:
@@ -117,6 +112,12 @@ def upgrade_sql(revision: str = "head", prefix: str = DEFAULT_PREFIX) -> str:
     bad prefix and `MigrationError` for an unknown revision.
     """
     return _sql(prefix, lambda config: command.upgrade(config, revision, sql=True))
+
+
+def _revision(script: Script) -> Revision:
+    # Several would be a merge of branches, and the chain has none.
+    down = script.down_revision if isinstance(script.down_revision, str) else None
+    return Revision(script.revision, down, script.doc)
 
 
 def _stamp_sql(revision: str, prefix: str) -> str:

@@ -58,12 +58,13 @@ def own_errors() -> Iterator[None]:
         raise
 
 
-def check(database: Database, *, create: bool) -> None:
-    """Refuse a file that cannot be written; with `create` False, also one that does not exist."""
+def check(database: Database, *, write: bool, create: bool) -> None:
+    """Refuse a file that cannot be written, or that does not exist and is not to be created."""
     if isinstance(database, Target):
         if not create:
             database.check_readable()
-        database.check_writable()
+        if write:
+            database.check_writable()
 
 
 def label(database: Database) -> str:

@@ -106,9 +106,9 @@ def run(job: Job) -> None:
         plan = _plan(job, connection)
         if job.dry_run:
             _predict(job, plan, connection)
+    check(job.database, write=bool(plan.steps), create=plan.is_upgrade)
     if not plan.steps or job.dry_run:
         return
-    check(job.database, create=plan.is_upgrade)
     for attempt in range(_RETRIES + 1):
         try:
             with own_errors(), open_database(job.database) as connection:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import DBAPIError
 
-from harel_schema.errors import MigrationError, ProgrammingError, UnknownRevision
+from harel_schema.errors import MigrationError, OperationalError, ProgrammingError, UnknownRevision
 
 if TYPE_CHECKING:
     from alembic.runtime.migration import MigrationContext
@@ -25,9 +25,10 @@ def heads(context: MigrationContext) -> tuple[str, ...]:
     try:
         found = context.get_current_heads()
     except DBAPIError as error:
-        if isinstance(error.orig, ProgrammingError):
+        # Not their subclasses: a lock or a lost connection says nothing about the table.
+        if type(error.orig) in (OperationalError, ProgrammingError):
             raise MigrationError(
-                f"{table} is not a version table of Alembic: {error.orig.message}"
+                f"{table} is not a version table of Alembic: {error.orig}"
             ) from error
         raise
     if len(found) > 1:

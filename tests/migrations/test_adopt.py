@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
+from contextlib import closing
 
 import pytest
 from harel.engine.schema import sql_schema, store_schema, transport_schema
@@ -66,6 +68,18 @@ def test_upgrade_to_0001_takes_over_only(database):
     database.rows(*store_schema("sqlite"))
     done = migrate.upgrade(database.target, "0001")
     assert (done.after, done.applied, done.adopted) == ("0001", (), "0001")
+
+
+@pytest.mark.parametrize(("made", "revision"), [(6, "0001"), (7, "0002")])
+def test_a_plan_predicts_the_take_over(made, revision, tmp_path):
+    """The SQL of a plan takes the database over too: it writes the version row first."""
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(";".join([*store_schema("sqlite"), DEFINITIONS][:made]))
+        plan = migrate.plan(path)
+        assert (plan.revision, plan.adopted) == (None, revision)
+        connection.executescript(plan.sql)
+    assert migrate.current(path).pending == ()
 
 
 DAMAGES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from harel.engine.schema import sql_schema
@@ -45,8 +46,8 @@ def test_check_sees_a_column_that_is_gone(file, alembic):
     """The clean checks above are not blind."""
     alembic("-x", f"target={file.target}", "upgrade", "head")
     file.rows("ALTER TABLE harel_trace ADD COLUMN extra TEXT")
-    _, err = alembic("-x", f"target={file.target}", "check", code=255)
-    assert "extra" in err
+    out, _ = alembic("-x", f"target={file.target}", "check", code=255)
+    assert "extra" in out
 
 
 def test_autogenerate_makes_an_empty_revision(database, extended, tmp_path):
@@ -69,10 +70,10 @@ def test_sql_replays_to_the_same_schema(file, alembic, tmp_path):
     with closing(sqlite3.connect(file.target)) as connection:
         connection.executescript(script)
     replayed = file.fingerprint()
-    file.rows(*(f"DROP TABLE {t.name}" for t in file.schema().tables))
+    Path(file.target).unlink()
     alembic("-x", f"target={file.target}", "upgrade", "head")
     assert [row[:3] for row in replayed[:-1]] == [row[:3] for row in file.fingerprint()[:-1]]
-    assert replayed[-1] == file.fingerprint()[-1]
+    assert replayed[-1] == file.fingerprint()[-1] == [("0002",)]
 
 
 def test_the_environment_names_the_database(alembic, tmp_path):
@@ -107,7 +108,7 @@ def test_looking_creates_no_file(alembic, tmp_path):
     ],
 )
 def test_bad_input_is_one_line(arguments, message, alembic, tmp_path):
-    """A mistake is one line on stderr, without a traceback, and writes nothing."""
+    """A mistake is one line, without a traceback, and writes nothing."""
     (tmp_path / "text.db").write_text("not a database, and longer than a header")
     out, err = alembic(*arguments, code=255)
     assert message in err + out
@@ -120,8 +121,8 @@ def test_downgrade_keeps_rows_without_force(file, alembic):
     target = ("-x", f"target={file.target}")
     alembic(*target, "upgrade", "head")
     file.rows("INSERT INTO harel_outbox (event) VALUES ('a')")
-    _, err = alembic(*target, "downgrade", "base", code=255)
-    assert "harel_outbox (1)" in err
+    out, _ = alembic(*target, "downgrade", "base", code=255)
+    assert "harel_outbox (1)" in out
     alembic(*target, "-x", "force=true", "downgrade", "base")
 
 

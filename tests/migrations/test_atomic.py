@@ -29,9 +29,9 @@ def test_a_failing_statement_leaves_nothing(statement, database, extended):
     migrate.upgrade(database.target)
     before = database.fingerprint()
     alembic = extended(BROKEN.format(statement=statement))
-    _, err = alembic("-x", f"target={database.target}", "upgrade", "head", code=255)
-    assert "a revision failed and was rolled back" in err
-    assert "Traceback" not in err
+    out, err = alembic("-x", f"target={database.target}", "upgrade", "head", code=255)
+    assert "a revision failed and was rolled back" in out
+    assert err == ""
     assert database.fingerprint() == before
     assert database.rows("SELECT count(*) FROM harel_trace") == [(0,)]
 

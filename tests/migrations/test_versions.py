@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -104,6 +106,28 @@ def test_stamp_purge_mends_a_version_table(database):
     database.rows("INSERT INTO harel_alembic_version VALUES ('0999')")
     assert migrate.stamp(database.target, "0002", purge=True).after == "0002"
     assert database.rows("SELECT * FROM harel_alembic_version") == [("0002",)]
+
+
+def test_a_plan_is_what_an_upgrade_then_does(database, tmp_path):
+    """`plan` names the pending revisions, its SQL makes them, and it changes nothing itself."""
+    migrate.upgrade(database.target, "0001")
+    before = database.fingerprint()
+    plan = migrate.plan(database.target)
+    assert (plan.revision, plan.adopted, plan.pending) == ("0001", None, ("0002",))
+    assert database.fingerprint() == before
+    migrate.upgrade(tmp_path / "other.db", "0001")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
+        connection.executescript(plan.sql)
+    assert migrate.upgrade(database.target).applied == plan.pending
+    assert migrate.current(tmp_path / "other.db").revision == "0002"
+    assert migrate.plan(database.target).pending == ()
+    assert migrate.plan(database.target).sql == ""
+
+
+def test_a_plan_of_a_file_that_is_not_there_creates_none(tmp_path):
+    """A missing file is planned as an empty database."""
+    assert migrate.plan(tmp_path / "state.db").pending == ("0001", "0002")
+    assert not list(tmp_path.iterdir())
 
 
 def test_relative_revisions_are_single_steps(database):
