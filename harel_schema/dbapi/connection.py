@@ -190,7 +190,7 @@ class Connection:
         # An error of the constructor leaves an object without these.
         if getattr(self, "_refusal", _CLOSED) is None:
             with contextlib.suppress(errors.Error):
-                self._session.close()
+                self._session.discard()
 
     def _roll_back_quietly(self) -> None:
         # The error that led here says more than one of the rollback would.

@@ -137,6 +137,10 @@ class LocalSession:
             if self._lease is not None:
                 self._lease.release()
 
+    def discard(self) -> None:
+        """Close: that is as quick as letting go."""
+        self.close()
+
     def abandon(self) -> None:
         """Keep the driver's connection for ever: closing it is the parent's business."""
         import ctypes  # noqa: PLC0415 - only a forked child needs it

@@ -57,6 +57,13 @@ def connect(
 
 
 def _session(target: Target, driver: str | None, **options: Any) -> Session:
+    if target.kind == "remote":
+        # httpx takes longer to import than a local store takes to open.
+        from harel_schema.dbapi.remote import RemoteSession  # noqa: PLC0415
+
+        if driver is not None:
+            raise InterfaceError("a server is spoken to over Hrana, by no driver")
+        return RemoteSession(target, **options)
     name = driver or "sqlite3"
     if name not in _LOCAL:
         raise InterfaceError(f"there is no driver {name!r}", remedy=f"use {', '.join(_LOCAL)}")

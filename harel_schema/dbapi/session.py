@@ -74,5 +74,8 @@ class Session(Protocol):
     def close(self) -> None:
         """Roll back what is open and let go of everything."""
 
+    def discard(self) -> None:
+        """Let go as `close` does, but wait for nobody: the garbage collector calls it."""
+
     def abandon(self) -> None:
         """Let go in a forked child, without calling the driver."""
