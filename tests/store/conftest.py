@@ -1,0 +1,71 @@
+"""A store of every mode and flavour."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.store.support import Opener
+from tests.support.proxy import FaultyProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harel_schema.testing import Server
+
+SHARED = ("libsql", "sqlite3", "remote")
+MODES = (*SHARED, "memory")
+FLAVOURS = ("sync", "async")
+
+
+def opener(request: pytest.FixtureRequest, mode: str, flavour: str, stack: ExitStack) -> Opener:
+    """Return an opener of stores on a fresh database of `mode`."""
+    if mode == "remote":
+        return Opener(flavour, request.getfixturevalue("sqld_url"), stack)
+    if mode == "memory":
+        return Opener(flavour, ":memory:", stack)
+    path = request.getfixturevalue("tmp_path") / "state.db"
+    return Opener(flavour, path, stack, driver=mode)
+
+
+@pytest.fixture(params=FLAVOURS)
+def flavour(request: pytest.FixtureRequest) -> str:
+    """Return ``"sync"`` or ``"async"``."""
+    return str(request.param)
+
+
+@pytest.fixture(params=MODES)
+def any_mode(request: pytest.FixtureRequest) -> str:
+    """Return the name of a mode."""
+    return str(request.param)
+
+
+@pytest.fixture(params=SHARED)
+def shared_mode(request: pytest.FixtureRequest) -> str:
+    """Return the name of a mode in which several stores see one database."""
+    return str(request.param)
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, any_mode: str, flavour: str) -> Iterator[Any]:
+    """Yield a store of each mode and flavour."""
+    with ExitStack() as stack:
+        yield opener(request, any_mode, flavour, stack)()
+
+
+@pytest.fixture
+def open_store(
+    request: pytest.FixtureRequest, shared_mode: str, flavour: str
+) -> Iterator[Opener]:
+    """Yield an opener of stores that share a database, for each such mode and flavour."""
+    with ExitStack() as stack:
+        yield opener(request, shared_mode, flavour, stack)
+
+
+@pytest.fixture
+def proxy(sqld: Server) -> Iterator[FaultyProxy]:
+    """Yield a proxy in front of a fresh server."""
+    with FaultyProxy(sqld.url) as proxy:
+        yield proxy
