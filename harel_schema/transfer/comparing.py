@@ -1,0 +1,127 @@
+"""Two databases side by side: which rows differ, by walking both in the order of the key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from harel_schema import rows
+from harel_schema.rows import DIGEST_SIZE
+from harel_schema.transfer.reading import TableReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harel_schema.rows import Row
+    from harel_schema.transfer.access import Database
+    from harel_schema.transfer.layout import Layout
+    from harel_schema.transfer.progress import Meter
+
+__all__ = ["Kind", "Pair", "Tally", "compare", "compare_tables"]
+
+_STEP = 5_000
+
+Kind: TypeAlias = Literal["changed", "missing", "extra"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A difference: row `a` of the one database, row `b` of the other, under one key.
+
+    ``changed`` when both are there, ``missing`` when the second lacks it, ``extra`` when the
+    first does.
+    """
+
+    kind: Kind
+    a: Row | None
+    b: Row | None
+
+
+class Tally:
+    """What was read of a table: rows and canonical bytes so far, and their digest."""
+
+    __slots__ = ("_hash", "rows", "size")
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.size = 0
+        self._hash = blake2b(digest_size=DIGEST_SIZE)
+
+    def add(self, encoded: bytes) -> None:
+        """Count a row, given as its canonical bytes."""
+        self.rows += 1
+        self.size += len(encoded)
+        self._hash.update(encoded)
+
+    def hexdigest(self) -> str:
+        """Return the digest of the rows in key order, as hexadecimal text."""
+        return self._hash.hexdigest()
+
+
+def compare(
+    layout: Layout, rows_a: Iterator[Row], rows_b: Iterator[Row], tally_a: Tally, tally_b: Tally
+) -> Iterator[Pair]:
+    """Yield where the rows of a table differ. Both come in the order of the key.
+
+    Every cell is compared by storage class and bytes. Flat memory: one row of each at a time.
+    """
+    a, b = next(rows_a, None), next(rows_b, None)
+    while a is not None or b is not None:
+        side = _first(layout, a, b)
+        encoded_a = encoded_b = b""
+        if a is not None and side <= 0:
+            encoded_a = rows.encode(a)
+            tally_a.add(encoded_a)
+        if b is not None and side >= 0:
+            encoded_b = rows.encode(b)
+            tally_b.add(encoded_b)
+        if encoded_a != encoded_b:
+            yield _pair(side, a, b)
+        if side <= 0:
+            a = next(rows_a, None)
+        if side >= 0:
+            b = next(rows_b, None)
+
+
+def compare_tables(
+    a: Database, b: Database, tables: Sequence[Layout], meter: Meter
+) -> Iterator[tuple[Layout, Tally, Tally, Iterator[Pair]]]:
+    """Yield each table with what was read of both sides, and its differences.
+
+    The tallies are complete when the differences were read to their end.
+    """
+    readers = TableReader(a, tables), TableReader(b, tables)
+    for (table, rows_a), (_, rows_b) in zip(*(r.tables() for r in readers), strict=True):
+        tally_a, tally_b = Tally(), Tally()
+        counted = _counted(rows_a, table.name, tally_a, meter)
+        yield table, tally_a, tally_b, compare(table, counted, rows_b, tally_a, tally_b)
+
+
+def _counted(found: Iterator[Row], table: str, tally: Tally, meter: Meter) -> Iterator[Row]:
+    seen_rows = seen_bytes = 0
+    for number, row in enumerate(found, 1):
+        yield row
+        if number % _STEP == 0:
+            meter.add(table, tally.rows - seen_rows, tally.size - seen_bytes)
+            seen_rows, seen_bytes = tally.rows, tally.size
+    meter.add(table, tally.rows - seen_rows, tally.size - seen_bytes)
+
+
+def _first(layout: Layout, a: Row | None, b: Row | None) -> int:
+    """Return -1 when row `a` comes first, 1 when `b` does, 0 when they have the same key."""
+    if a is None or b is None:
+        return 1 if a is None else -1
+    key_a, key_b = layout.key_of(a), layout.key_of(b)
+    if key_a == key_b:
+        return 0
+    order_a, order_b = layout.order(key_a), layout.order(key_b)
+    return (order_a > order_b) - (order_a < order_b)
+
+
+def _pair(side: int, a: Row | None, b: Row | None) -> Pair:
+    if side < 0:
+        return Pair("missing", a, None)
+    if side > 0:
+        return Pair("extra", None, b)
+    return Pair("changed", a, b)

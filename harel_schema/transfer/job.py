@@ -1,0 +1,287 @@
+"""A copy from its checks to its end."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harel_schema.errors import TransferError
+from harel_schema.introspect import Schema
+from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.target import Target
+from harel_schema.transfer import preflight, state
+from harel_schema.transfer.access import Database, Insert, Work, open_database, size_of
+from harel_schema.transfer.comparing import compare_tables
+from harel_schema.transfer.copying import Counts, RangeWriter
+from harel_schema.transfer.layout import SEQUENCES
+from harel_schema.transfer.ledger import Ledger
+from harel_schema.transfer.merging import check_collisions, insert_missing, raise_sequences
+from harel_schema.transfer.model import CopyReport, Limits, TableCopy
+from harel_schema.transfer.plan import Contents, all_contents, own_contents
+from harel_schema.transfer.progress import Meter
+from harel_schema.transfer.reading import TableReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harel_schema.rows import Row
+    from harel_schema.transfer.layout import Layout
+    from harel_schema.transfer.model import Action, OnProgress
+    from harel_schema.transfer.preflight import Size
+    from harel_schema.transfer.state import Found
+
+__all__ = ["copy"]
+
+_RUN_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    prefix: str
+    replace: bool
+    merge: bool
+    dry_run: bool
+    all_tables: bool
+    upgrade: bool
+    limits: Limits
+
+
+def copy(  # noqa: PLR0913 - keyword-only options of one verb
+    source: Target | str | os.PathLike[str],
+    dest: Target | str | os.PathLike[str],
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    replace: bool = False,
+    merge: bool = False,
+    dry_run: bool = False,
+    all_tables: bool = False,
+    upgrade: bool = False,
+    limits: Limits | None = None,
+    progress: OnProgress | None = None,
+) -> CopyReport:
+    """Copy harel's tables of `source`, or with `all_tables` every table, to `dest`, exactly.
+
+    Every cell keeps its storage class and its bytes, every table without a primary key its
+    rowids, every AUTOINCREMENT its sequence. A file is read in one snapshot while writers go on,
+    a server too unless the connection breaks (`CopyReport.snapshots`). The source is not changed.
+
+    A destination without rows gets the source's schema and revision; with `upgrade` it is
+    migrated to head when the rows are there. One that holds the same rows is left alone; a copy
+    of the same source that was stopped goes on; any other is refused unless told: `replace` drops
+    what it has of these tables, `merge` keeps it and adds the rows that it lacks.
+
+    `dry_run` checks all that a copy checks, and writes nothing. `limits` bounds a batch. Raises,
+    before the first write, `TargetError` for a bad target, `SchemaMismatch` for a source that is
+    not at a known revision, `TransferError` for what would make the copy wrong; and
+    `TransferError` or an error of `harel_schema.dbapi` when it cannot go on. The next call does.
+    """
+    started = time.monotonic()
+    options = _Options(
+        prefix=check_prefix(prefix),
+        replace=replace,
+        merge=merge,
+        dry_run=dry_run,
+        all_tables=all_tables,
+        upgrade=upgrade,
+        limits=limits or Limits(),
+    )
+    if replace and merge:
+        raise TransferError("replace and merge exclude each other", remedy="choose one of them")
+    ends = Target.parse(source), Target.parse(dest)
+    preflight.check_pair(*ends)
+    with open_database(ends[0], read_only=True) as database, database.snapshot():
+        job = _Job(database, ends[1], options, Meter(progress))
+        action = job.check()
+        if not dry_run:
+            job.run(action)
+    if upgrade and not dry_run:
+        from harel_schema import migrate  # noqa: PLC0415 - Alembic takes 300 ms to import
+
+        migrate.upgrade(ends[1], prefix=prefix)
+    return job.report(action, time.monotonic() - started)
+
+
+class _Job:
+    """The steps of a copy, with what they learn."""
+
+    def __init__(self, source: Database, dest: Target, options: _Options, meter: Meter) -> None:
+        self._source = source
+        self._dest = dest
+        self._options = options
+        self._meter = meter
+        self._counts: dict[str, Counts] = {}
+        self._lacking: dict[str, int] = {}
+        self._snapshots = 1
+
+    def check(self) -> Action:
+        """Check both ends, and return what is to be done. Writes nothing."""
+        options = self._options
+        schema = self._source.schema(options.prefix)
+        contents = all_contents if options.all_tables else own_contents
+        self._contents: Contents = contents(self._source.target, schema, options.prefix)
+        preflight.check_sound(self._source)
+        self._layouts = preflight.layouts(self._contents.tables, self._source)
+        with self._open_dest(read_only=True) as dest:
+            self._found = self._inspect(dest)
+            self._meter.start("check")
+            self._sizes: dict[str, Size] = preflight.check_rows(
+                self._source,
+                self._layouts,
+                to_server=self._dest.kind == "remote",
+                progress=self._meter.add,
+            )
+            preflight.check_space(self._dest, size_of(self._source))
+            return self._decide(dest)
+
+    def _inspect(self, dest: Database | None) -> Found:
+        """Look at the destination, and refuse what no option allows."""
+        options = self._options
+        if dest is None:
+            return state.nothing()
+        found = state.inspect(dest, self._contents, options.prefix)
+        if options.replace:
+            return found
+        if found.state == "unfinished":
+            name = state.identity(self._source.target)
+            state.check_resumable(dest, found, self._contents, name, options.prefix)
+        else:
+            any_version = options.upgrade and found.state == "filled"
+            state.check_fits(dest, found, self._contents, any_version=any_version)
+        return found
+
+    def _decide(self, dest: Database | None) -> Action:
+        options = self._options
+        if dest is None or (self._found.state == "empty" and not options.replace):
+            return "copied"
+        if options.replace:
+            return "replaced"
+        if self._found.state == "unfinished":
+            return "resumed"
+        shared = [t for t in self._contents.tables if self._found.schema.table(t.name)]
+        layouts = preflight.layouts(shared, self._source, dest)
+        self._meter.start("compare", self._total)
+        if options.merge:
+            self._lacking = check_collisions(self._source, dest, layouts, self._meter)
+            return "merged"
+        self._check_equal(dest, layouts, complete=len(shared) == len(self._contents.tables))
+        return "already equal"
+
+    def _check_equal(self, dest: Database, layouts: list[Layout], *, complete: bool) -> None:
+        for table, _, _, pairs in compare_tables(self._source, dest, layouts, self._meter):
+            if not complete or next(pairs, None) is not None:
+                raise TransferError(
+                    f"{dest.target} holds other rows than the source, in {table.name}",
+                    remedy="use --replace to drop them or --merge to keep them",
+                )
+            count = self._sizes[table.name].rows
+            self._counts[table.name] = Counts(rows=count, bytes=self._sizes[table.name].bytes or 0)
+
+    @property
+    def _total(self) -> int:
+        return sum(size.rows for size in self._sizes.values())
+
+    @contextmanager
+    def _open_dest(self, *, read_only: bool) -> Iterator[Database | None]:
+        """Open the destination; None for a file that is not there and not to be made."""
+        if read_only and self._dest.path is not None and not self._dest.path.exists():
+            yield None
+            return
+        with open_database(self._dest, read_only=read_only) as dest:
+            yield dest
+
+    def run(self, action: Action) -> None:
+        """Do it."""
+        if action == "already equal":
+            return
+        with self._open_dest(read_only=False) as dest:
+            if dest is None:
+                return
+            ledger = Ledger(dest, self._options.prefix)
+            if action == "merged":
+                self._merge(dest)
+                return
+            if action != "resumed":
+                self._begin(dest, ledger, replace=action == "replaced")
+            sequence_rows = self._copy(dest, ledger)
+            self._finish(dest, ledger, sequence_rows)
+
+    def _begin(self, dest: Database, ledger: Ledger, *, replace: bool) -> None:
+        run = os.urandom(_RUN_BYTES)
+        found = self._found.schema
+        work: list[Work] = []
+        if replace:
+            work += self._contents.clear(found, self._options.prefix)
+            found = Schema()
+        work += self._contents.create(found)
+        name = state.identity(self._source.target)
+        work += ledger.begin(name, self._contents.names, run)
+        dest.transact(work, lambda: ledger.begun(run))
+
+    def _copy(self, dest: Database, ledger: Ledger) -> list[Row]:
+        self._meter.start("copy", self._total)
+        reader = TableReader(self._source, self._layouts)
+        writer = RangeWriter(dest, ledger, self._options.limits, self._meter.add)
+        sequence_rows: list[Row] = []
+        for table, found in reader.tables():
+            if table.name == SEQUENCES:
+                sequence_rows = list(found)
+            else:
+                self._counts[table.name] = writer.table(table, found)
+        self._snapshots = reader.snapshots
+        return sequence_rows
+
+    def _finish(self, dest: Database, ledger: Ledger, sequence_rows: list[Row]) -> None:
+        self._meter.start("finish", self._total)
+        work: list[Work] = []
+        if self._layouts and self._layouts[0].name == SEQUENCES:
+            work.append(self._layouts[0].delete())
+            work += [Insert(self._layouts[0], sequence_rows)] if sequence_rows else []
+        work += self._contents.finish(dest.schema(None))
+        dest.transact([*work, ledger.drop()], lambda: not ledger.exists())
+
+    def _merge(self, dest: Database) -> None:
+        if missing := self._contents.create(self._found.schema):
+            names = [t.name for t in self._contents.tables if not self._found.schema.table(t.name)]
+            dest.transact(missing, lambda: all(map(dest.schema(None).table, names)))
+            self._lacking |= {name: self._sizes[name].rows for name in names}
+        self._meter.start("copy", self._total)
+        reader = TableReader(self._source, self._layouts)
+        limits = self._options.limits
+        self._counts, rows = insert_missing(reader, dest, self._lacking, limits, self._meter)
+        self._snapshots = reader.snapshots
+        work = [*raise_sequences(rows), *self._contents.finish(dest.schema(None))]
+        if work:
+            dest.transact(work, lambda: False)
+
+    def report(self, action: Action, seconds: float) -> CopyReport:
+        """Return what was done."""
+        tables = [
+            TableCopy(
+                name=name,
+                rows=(count := self._counts.get(name, Counts(rows=self._sizes[name].rows))).rows,
+                written=count.written,
+                bytes=count.bytes or self._sizes[name].bytes,
+            )
+            for name in self._contents.names
+        ]
+        return CopyReport(
+            source=str(self._source.target),
+            dest=str(self._dest),
+            action=action,
+            revision=self._contents.revision,
+            tables=tuple(tables),
+            snapshots=self._snapshots,
+            seconds=seconds,
+            dry_run=self._options.dry_run,
+            notes=tuple(self._notes()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        if self._snapshots > 1:
+            yield (
+                f"the source was read in {self._snapshots} snapshots, because the connection "
+                "broke; rows that changed meanwhile are of different moments: run verify"
+            )

@@ -1,0 +1,154 @@
+"""What is to be copied: which tables of the source, in which form, and what follows them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harel_schema import drift
+from harel_schema.drift.ours import internal_tables, ledger_name
+from harel_schema.drift.promise import transport
+from harel_schema.errors import SchemaMismatch, TransferError
+from harel_schema.introspect import Schema, fold, quote
+from harel_schema.names import version_table
+from harel_schema.transfer.layout import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harel_schema.introspect import Table, Trigger
+    from harel_schema.target import Target
+
+__all__ = ["Contents", "all_contents", "all_names", "own_contents", "own_names", "part"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A part of a database: its tables, and the views and triggers that belong to them.
+
+    `versions` are the rows of the `version_table`, which is copied last, so that a destination
+    has a revision only when it is complete. `revision` is None where the source has none.
+    """
+
+    tables: tuple[Table, ...]
+    schema: Schema
+    version_table: Table | None
+    versions: tuple[str | None, ...]
+    revision: str | None
+
+    def create(self, missing_from: Schema) -> list[Query]:
+        """Make the tables that `missing_from` lacks, with their indexes, without rows."""
+        tables = [*self.tables, *([self.version_table] if self.version_table else [])]
+        lacking = [table for table in tables if missing_from.table(table.name) is None]
+        sql = [table.sql for table in lacking]
+        sql += [index.sql for table in lacking for index in table.indexes]
+        return list(map(Query, sql))
+
+    def finish(self, missing_from: Schema) -> list[Query]:
+        """Make the triggers and views, which no copied row may meet, and the version row."""
+        there = {fold(view.name) for view in missing_from.views}
+        there |= {fold(trigger.name) for trigger in _triggers(missing_from)}
+        made = [(view.name, view.sql) for view in self.schema.views]
+        made += [(trigger.name, trigger.sql) for trigger in _triggers(self.schema)]
+        work = [Query(sql) for name, sql in made if fold(name) not in there]
+        if self.version_table is not None:
+            name = quote(self.version_table.name)
+            work.append(Query(f"DELETE FROM {name}"))  # noqa: S608
+            insert = f"INSERT INTO {name} (version_num) VALUES (?)"  # noqa: S608
+            work += [Query(insert, (version,)) for version in self.versions]
+        return work
+
+    def clear(self, found: Schema, prefix: str) -> list[Query]:
+        """Drop what `found` has of the same names, and of harel's tables of any revision."""
+        names = {fold(name) for name in (*self.names, *own_names(prefix), ledger_name(prefix))}
+        if self.version_table is not None:
+            names.add(fold(version_table(prefix)))
+        views = {fold(view.name) for view in self.schema.views}
+        drop = [("VIEW", view.name) for view in found.views if fold(view.name) in views]
+        drop += [("TABLE", table.name) for table in found.tables if fold(table.name) in names]
+        return [Query(f"DROP {kind} {quote(name)}") for kind, name in drop]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(table.name for table in self.tables)
+
+    def of(self, found: Schema) -> Schema:
+        """Return the part of another database that has the same names."""
+        return part(found, self.names, [view.name for view in self.schema.views])
+
+
+def part(schema: Schema, tables: Iterable[str], views: Iterable[str]) -> Schema:
+    """Return the tables and views of those names, as far as `schema` has them."""
+    names, view_names = set(map(fold, tables)), set(map(fold, views))
+    return Schema(
+        tables=tuple(table for table in schema.tables if fold(table.name) in names),
+        views=tuple(view for view in schema.views if fold(view.name) in view_names),
+        view_triggers=tuple(t for t in schema.view_triggers if fold(t.table) in view_names),
+    )
+
+
+def own_contents(source: Target, schema: Schema, prefix: str) -> Contents:
+    """Return harel's tables, the transport's among them, of a database at a known revision.
+
+    Raises `SchemaMismatch` when they are not what their revision promises.
+    """
+    found = drift.check_schema(schema, prefix=prefix)
+    if not any(schema.table(name) for name in own_names(prefix)):
+        raise TransferError(
+            f"{source} holds no tables of the prefix {prefix!r}", remedy="check --prefix"
+        )
+    if found:
+        counted = [str(each) for each in found if each.counts]
+        more = f" (and {len(counted) - 1} more)" if len(counted) > 1 else ""
+        fix = next((each.fix for each in found if each.counts), None)
+        command = fix == "harel-schema upgrade"
+        raise SchemaMismatch(
+            f"{source}: {counted[0]}{more}",
+            differences=tuple(counted),
+            remedy=f"run {fix} {source}" if command else f"see harel-schema check {source}",
+        )
+    return _contents(schema, own_names(prefix), prefix, views=False)
+
+
+def own_names(prefix: str) -> list[str]:
+    """Return the names of all tables of harel that any revision has."""
+    known = [*drift.expected("head", prefix).tables, *transport(prefix).tables]
+    return [table.name for table in known if table.name != version_table(prefix)]
+
+
+def all_contents(source: Target, schema: Schema, prefix: str) -> Contents:
+    """Return everything in a database that is not its own bookkeeping.
+
+    Raises `TransferError` for a virtual table, whose rows no INSERT brings back.
+    """
+    if schema.virtual_tables:
+        virtual = ", ".join(table.name for table in schema.virtual_tables)
+        raise TransferError(
+            f"{source} holds virtual tables, which cannot be copied: {virtual}",
+            remedy="copy without --all-tables, or drop them first",
+        )
+    return _contents(schema, all_names(schema, prefix), prefix, views=True)
+
+
+def all_names(schema: Schema, prefix: str) -> list[str]:
+    """Return the names of all tables whose rows are copied with `all_tables`."""
+    internal = internal_tables(schema)
+    apart = {fold(version_table(prefix)), fold(ledger_name(prefix))}
+    return [t.name for t in schema.tables if not internal(t) and fold(t.name) not in apart]
+
+
+def _triggers(schema: Schema) -> list[Trigger]:
+    return [*(t for table in schema.tables for t in table.triggers), *schema.view_triggers]
+
+
+def _contents(schema: Schema, names: Iterable[str], prefix: str, *, views: bool) -> Contents:
+    tables = tuple(table for name in names if (table := schema.table(name)) is not None)
+    versions = schema.versions or ()
+    return Contents(
+        tables=tables,
+        schema=schema if views else Schema(tables=tables),
+        version_table=schema.table(version_table(prefix)),
+        versions=versions,
+        revision=versions[0] if len(versions) == 1 else None,
+    )
