@@ -41,26 +41,30 @@ _REMEDIES: Final = {
     "BLOCKED": "ask whoever runs the server why it blocks this database",
 }
 
-_PREFIX: Final = re.compile(r"^(?:SQLite error|SQL input error|Internal Error|Query error): ")
-_OFFSET: Final = re.compile(r" \(at offset -?\d+\)$")
-_TAG: Final = re.compile(
-    r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE
+_PREFIX: Final = re.compile(
+    r"^(?:SQLite error|SQL input error|Internal Error|error executing a request on the primary): "
 )
-_EXCERPT_CHARS: Final = 200
+_OFFSET: Final = re.compile(r" \(at offset -?\d+\)$")
+_MESSAGE_CHARS: Final = 1000
 
 
 def from_server(message: str, code: str | None) -> e.Error:
     """Return the error for a Hrana `Error` structure (not raised)."""
-    text = _OFFSET.sub("", _PREFIX.sub("", one_line(message)))
+    text = _OFFSET.sub("", _PREFIX.sub("", one_line(message, _MESSAGE_CHARS)))
     if code == "SQL_PARSE_ERROR" and "unsupported statement" in text:
         return e.NotSupportedError(f"the server refuses this: {text}", code=code)
-    cls = _CLASSES.get(code or "", e.OperationalError)
-    return cls(text, code=code, remedy=_REMEDIES.get(code or ""))
+    cls = _by_text(text) if code == "PROXY_ERROR" else _CLASSES.get(code or "")
+    return (cls or e.OperationalError)(text, code=code, remedy=_REMEDIES.get(code or ""))
 
 
-def one_line(text: str) -> str:
-    """Return `text` without tags, control characters and line breaks, cut to a readable length."""
-    plain = _TAG.sub(" ", text)
-    words = "".join(c if c.isprintable() else " " for c in plain).split()
-    line = " ".join(words)
-    return line if len(line) <= _EXCERPT_CHARS else line[: _EXCERPT_CHARS - 1] + "…"
+def _by_text(text: str) -> type[e.Error] | None:
+    """Return the class for an error that a replica server passes on without its code."""
+    if "constraint failed" in text:
+        return e.IntegrityError
+    return e.BusyError if "database is locked" in text else None
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return `text` without control characters and line breaks, at most `limit` long."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import Final
 
@@ -25,6 +26,12 @@ _REMEDIES: Final[dict[int, str | None]] = {
     HTTPStatus.TOO_MANY_REQUESTS: "try again later",
 }
 
+_EXCERPT_CHARS: Final = 200
+_PAGE: Final = re.compile(r"<(?:!doctype|html)\b", re.IGNORECASE)
+_TAG: Final = re.compile(
+    r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE
+)
+
 _AUTH: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 _BATON_TEXTS: Final = (
@@ -42,7 +49,9 @@ def from_response(status: int, body: bytes, *, where: str, token: str | None = N
     text, code = _read_body(body)
     if token:
         text = text.replace(token, "***")
-    text = one_line(text)
+    if _PAGE.search(text):
+        text = _TAG.sub(" ", text)
+    text = one_line(text, _EXCERPT_CHARS)
     said = f": {text}" if text else ""
     if status in _AUTH:
         return _auth_error(status, said, code, where=where, token=token)
