@@ -36,8 +36,9 @@ def run() -> None:
     if job is not None:
         _dispatch(job)
         return
-    if context.config.config_file_name:
-        fileConfig(context.config.config_file_name, disable_existing_loggers=False)
+    config = context.config
+    if config.config_file_name and config.file_config.has_section("loggers"):
+        fileConfig(config.config_file_name, disable_existing_loggers=False)
     try:
         _dispatch(_job_of_command_line())
     except HarelSchemaError as error:

@@ -180,6 +180,7 @@ def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
     )
     if step is None:
         _check_arrival(job, plan, identifiers(script), revision)
+        job.after = revision
         return _Done(after=adopted, adopted=adopted) if adopted else None
     if not plan.is_upgrade and not job.force:
         shapes.refuse_loss(connection, revision, plan.destination)
@@ -191,7 +192,7 @@ def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
 def _check_arrival(job: Job, plan: _Plan, chain: tuple[str, ...], revision: str | None) -> None:
     """Raise `MigrationError` if another process took the database off the plan's way."""
     at, end = (chain.index(name) if name else -1 for name in (revision, plan.destination))
-    if at < end if plan.is_upgrade else at > end:
+    if (plan.is_upgrade and at < end) or (not plan.is_upgrade and at > end):
         raise MigrationError(
             f"{label(job.database)}: another process moved it to {revision or 'base'} meanwhile",
             remedy="run it again when the other one has ended",

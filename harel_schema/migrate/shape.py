@@ -73,7 +73,7 @@ class Shapes:
 
 def _mismatch(prefix: str, revision: str, lines: tuple[str, ...]) -> SchemaMismatch:
     return SchemaMismatch(
-        f"the {prefix}_ tables have no version row and the shape of no revision; "
+        f"the tables of the prefix {prefix} have the shape of no revision; "
         f"against {revision}: {'; '.join(lines)}",
         differences=lines,
         remedy="mend them, or move them away, and run it again",

@@ -7,14 +7,13 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from alembic import config
 
 from harel_schema import dbapi, introspect
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ALEMBIC = (sys.executable, "-c", "from alembic.config import main; main()")
 
@@ -61,36 +60,58 @@ def file(tmp_path: Path) -> Database:
 
 @dataclass(frozen=True)
 class Alembic:
-    """The command ``alembic`` with a configuration file, in a process of its own."""
+    """The command ``alembic`` with a configuration file."""
 
     ini: Path
+    capture: pytest.CaptureFixture[str]
 
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Start it, with more variables in its environment."""
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start it in a process of its own."""
         return subprocess.Popen(
             [*ALEMBIC, "-c", str(self.ini), *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **environment},
         )
 
-    def __call__(self, *arguments: str, code: int = 0, **environment: str) -> tuple[str, str]:
-        """Run to the end, expect the exit code, return stdout and stderr."""
-        process = self.start(*arguments, **environment)
+    def run(self, *arguments: str) -> tuple[str, str]:
+        """Run it in a process of its own, expect success, return stdout and stderr."""
+        process = self.start(*arguments)
         out, err = process.communicate(timeout=60)
-        assert process.returncode == code, err
+        assert process.returncode == 0, err
         return out, err
 
+    def __call__(self, *arguments: str) -> None:
+        """Run it in this process, which is faster, and without its logging."""
+        config.main(argv=["-c", str(self._quiet()), *arguments])
+
+    def refused(self, *arguments: str) -> str:
+        """Run it in this process, expect a refusal, return its one line."""
+        self.capture.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            self(*arguments)
+        out, err = self.capture.readouterr()
+        assert caught.value.code != 0
+        assert err == ""
+        assert out.startswith("FAILED: ")
+        assert out.count("\n") == 1, out
+        return out
+
+    def _quiet(self) -> Path:
+        text = self.ini.read_text().partition("[loggers]")[0]
+        quiet = Path("quiet.ini")
+        quiet.write_text(text.replace("%(here)s", str(self.ini.parent)))
+        return quiet
+
 
 @pytest.fixture
-def alembic(root: Path) -> Alembic:
+def alembic(root: Path, capfd: pytest.CaptureFixture[str]) -> Alembic:
     """Return the command with the repository's own ``alembic.ini``."""
-    return Alembic(root / "alembic.ini")
+    return Alembic(root / "alembic.ini", capfd)
 
 
 @pytest.fixture
-def extended(root: Path, tmp_path: Path) -> Any:
+def extended(root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Any:
     """Return a function that adds a revision 0003 to the chain and gives the command for it."""
 
     def add(body: str) -> Alembic:
@@ -102,6 +123,6 @@ def extended(root: Path, tmp_path: Path) -> Any:
         text = (root / "alembic.ini").read_text().replace("%(here)s", str(root))
         ini = tmp_path / "extended.ini"
         ini.write_text(text.replace("[alembic]\n", f"[alembic]\nversion_locations = {versions}\n"))
-        return Alembic(ini)
+        return Alembic(ini, capfd)
 
     return add

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from harel_schema import migrate
@@ -29,9 +31,8 @@ def test_a_failing_statement_leaves_nothing(statement, database, extended):
     migrate.upgrade(database.target)
     before = database.fingerprint()
     alembic = extended(BROKEN.format(statement=statement))
-    out, err = alembic("-x", f"target={database.target}", "upgrade", "head", code=255)
-    assert "a revision failed and was rolled back" in out
-    assert err == ""
+    line = alembic.refused("-x", f"target={database.target}", "upgrade", "head")
+    assert "a revision failed and was rolled back" in line
     assert database.fingerprint() == before
     assert database.rows("SELECT count(*) FROM harel_trace") == [(0,)]
 
@@ -39,7 +40,7 @@ def test_a_failing_statement_leaves_nothing(statement, database, extended):
 def test_revisions_before_the_failing_one_are_kept(database, extended):
     """Each revision is a transaction of its own."""
     alembic = extended(BROKEN.format(statement="nonsense"))
-    alembic("-x", f"target={database.target}", "upgrade", "head", code=255)
+    alembic.refused("-x", f"target={database.target}", "upgrade", "head")
     assert migrate.current(database.target).pending == ()
     assert "harel_first" not in database.schema().by_name
 
@@ -49,7 +50,8 @@ def test_an_exception_of_the_revision_leaves_nothing(database, extended):
     alembic = extended(
         'def upgrade():\n    op.execute("CREATE TABLE harel_first (id)")\n    raise KeyError("x")\n'
     )
-    alembic("-x", f"target={database.target}", "upgrade", "head", code=1)
+    with pytest.raises(KeyError):
+        alembic("-x", f"target={database.target}", "upgrade", "head")
     assert migrate.current(database.target).revision == "0002"
     assert "harel_first" not in database.schema().by_name
 
@@ -59,7 +61,7 @@ def test_the_version_table_comes_with_the_first_revision(file):
     file.rows("CREATE VIEW harel_trace AS SELECT 1")
     with pytest.raises(MigrationError, match="rolled back"):
         migrate.upgrade(file.target)
-    assert file.schema().tables == ()
+    assert file.schema().by_name.keys() <= {"sqlite_sequence"}
 
 
 def test_of_four_processes_each_revision_is_run_by_one(database, alembic):
@@ -75,17 +77,15 @@ def test_of_four_processes_each_revision_is_run_by_one(database, alembic):
 
 
 STOLEN = """
-import os
 from pathlib import Path
 
 from harel_schema import dbapi
 
 def upgrade():
     op.execute("CREATE TABLE harel_first (id)")
-    flag = Path(os.environ["FLAG"])
-    if not flag.exists():
-        flag.touch()
-        other = dbapi.connect(os.environ["URL"], timeout=30.0)
+    if not Path("stolen").exists():
+        Path("stolen").touch()
+        other = dbapi.connect("{url}", timeout=30.0)
         with other:
             other.execute("INSERT INTO harel_trace VALUES ('a', 0, 'b')")
         other.close()
@@ -93,12 +93,11 @@ def upgrade():
 """
 
 
-def test_a_stolen_transaction_is_retried_whole(sqld, extended, tmp_path):
+def test_a_stolen_transaction_is_retried_whole(sqld, extended, caplog):
     """A revision whose transaction the server took away leaves nothing, and is run again."""
     migrate.upgrade(sqld.url)
-    alembic = extended(STOLEN)
-    _, err = alembic(
-        "-x", f"target={sqld.url}", "upgrade", "head", FLAG=str(tmp_path / "flag"), URL=sqld.url
-    )
-    assert err.count("trying again") == 1
-    assert err.count("upgraded to 0003") == 1
+    alembic = extended(STOLEN.format(url=sqld.url))
+    with caplog.at_level(logging.INFO, "harel_schema"):
+        alembic("-x", f"target={sqld.url}", "upgrade", "head")
+    assert caplog.text.count("trying again") == 1
+    assert caplog.text.count("upgraded to 0003") == 1
