@@ -38,8 +38,8 @@ class Connection:
     One thread at a time may use it, and with `check_same_thread` only the one that made it. After
     a fork the child's copy refuses every call but `close`, and never touches the driver.
 
-    `target` is the database, `driver` the name of what speaks to it. As a context manager it
-    commits, or rolls back on an error, and stays open.
+    `target` is the database, `driver` the name of what speaks to it, `read_only` whether it refuses
+    writes. As a context manager it commits, or rolls back on an error, and stays open.
     """
 
     Warning = errors.Warning
@@ -59,10 +59,12 @@ class Connection:
         target: Target,
         *,
         isolation_level: str | None = "IMMEDIATE",
+        read_only: bool = False,
         check_same_thread: bool = True,
     ) -> None:
         self.target = target
         self.driver = session.driver
+        self.read_only = read_only
         self.isolation_level = isolation_level
         self._session = session
         self._refusal: str | None = None

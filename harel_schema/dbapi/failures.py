@@ -130,6 +130,26 @@ def from_libsql(error: BaseException, where: str) -> e.Error:
     return from_code(message, code_of(message) or "SQLITE_ERROR", where)
 
 
+def from_sync(error: BaseException, primary: str) -> e.Error:
+    """Return the error for a sync that failed; raise `error` if it was not the library's."""
+    if not isinstance(error, ValueError) and not is_panic(error):
+        raise error
+    text = " ".join(str(error).split())
+    if _REFUSED.search(text):
+        return e.AuthError(
+            f"{primary} refused the token of the replica",
+            remedy="pass a valid token with --auth-token or TURSO_AUTH_TOKEN",
+        )
+    return e.ConnectionLost(
+        f"the replica could not sync with {primary}: {text}",
+        sent=False,
+        remedy="check that the server runs; reads of a replica go on without it",
+    )
+
+
+_REFUSED = re.compile(r"Unauthenticated|PermissionDenied|status=40[13]|401|403")
+
+
 def is_panic(error: BaseException) -> bool:
     """Whether this is a panic of a Rust driver: a `BaseException` of a class nobody exports."""
     return type(error).__name__ == "PanicException"

@@ -74,14 +74,22 @@ def _identity(target: Target, path: Path, *, create: bool) -> tuple[int, int]:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
         found = path.stat()
     except FileNotFoundError:
-        missing = path if path.parent.is_dir() else path.parent
-        what = "no such file" if missing == path else f"the folder {path.parent} does not exist"
-        raise TargetError(f"{target}: {what}", remedy="check the path, or create it") from None
+        check_parent(target)
+        raise TargetError(f"{target}: no such file", remedy="check the path") from None
     except OSError as error:
         raise TargetError(f"{target}: {error.strerror}") from error
     if path.is_dir():
         raise TargetError(f"{target} is a directory", remedy="name a file in it")
     return found.st_dev, found.st_ino
+
+
+def check_parent(target: Target) -> None:
+    """Raise `TargetError` when the folder of a file does not exist."""
+    assert target.path is not None  # noqa: S101 - the caller has a file
+    if not target.path.parent.is_dir():
+        raise TargetError(
+            f"{target}: the folder {target.path.parent} does not exist", remedy="create it first"
+        )
 
 
 def open_uri(path: Path, *, read_only: bool) -> str:

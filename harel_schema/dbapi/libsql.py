@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from harel_schema.dbapi.parameters import Value
     from harel_schema.dbapi.session import Description
+    from harel_schema.target import Target
 
 __all__ = ["ExperimentalSession", "LibsqlSession", "load"]
 
@@ -57,15 +58,17 @@ class LibsqlSession(LocalSession):
 
     driver = "libsql"
 
+    def __init__(self, target: Target, *, timeout: float, read_only: bool) -> None:
+        self._shapes: dict[str, exact.Shape] = {}
+        self._codec = ""
+        super().__init__(target, timeout=timeout, read_only=read_only)
+
     def _connect(self, name: str) -> Any:
         return self._open(name, timeout=0.0)
 
     def _open(self, name: str, **options: Any) -> Any:
-        self._shapes: dict[str, exact.Shape] = {}
-        self._codec = ""
-        library = load(self.driver)
         try:
-            return library.connect(name, isolation_level=None, **options)
+            return load(self.driver).connect(name, isolation_level=None, **options)
         except BaseException as error:
             raise failures.from_libsql(error, self.where) from error
 

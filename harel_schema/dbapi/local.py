@@ -62,16 +62,19 @@ class LocalSession:
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._raw: Any = None
         self._lease: files.Lease | None = None
+        try:
+            self._open_file(target)
+            self._configure()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_file(self, target: Target) -> None:
         if target.path is None:
             self._raw = self._connect(":memory:")
         else:
-            self._lease = files.use(target, self.driver, create=not read_only)
-            try:
-                self._raw = self._connect(files.open_uri(target.path, read_only=read_only))
-                self._configure()
-            except BaseException:
-                self.close()
-                raise
+            self._lease = files.use(target, self.driver, create=not self._read_only)
+            self._raw = self._connect(files.open_uri(target.path, read_only=self._read_only))
 
     def _connect(self, name: str) -> Any:
         raise NotImplementedError

@@ -26,7 +26,7 @@ _LOCAL: dict[str, type[LocalSession]] = {
 }
 
 
-def connect(
+def connect(  # noqa: PLR0913 - promised, and all by keyword
     database: str | os.PathLike[str] | Target,
     *,
     driver: str | None = None,
@@ -40,6 +40,9 @@ def connect(
 ) -> Connection:
     """Open a database and return a `Connection`.
 
+    With `sync_url`, the URL of a server, the file is an embedded replica of it: reads are local,
+    and all else goes to the server. `sync_interval` is how often it syncs by itself, in seconds.
+
     `driver` is ``"sqlite3"`` (the default for a file or memory), ``"libsql"`` or
     ``"libsql_experimental"``. `timeout` is how many seconds to wait for a lock. `read_only` creates
     no file and refuses every write. `isolation_level` is the mode in which a transaction begins
@@ -49,10 +52,20 @@ def connect(
     another library has the file open in this process. That a file is no database is found by
     the first statement: `NotADatabaseError`.
     """
-    target = Target.parse(database, auth_token=auth_token)
-    session = _session(target, driver, timeout=timeout, read_only=read_only)
+    if sync_url is None:
+        target = Target.parse(database, auth_token=auth_token)
+        session = _session(target, driver, timeout=timeout, read_only=read_only)
+    else:
+        target = Target.parse(database)
+        primary = Target.parse(sync_url, auth_token=auth_token)
+        _check_replica(target, primary, driver, read_only=read_only)
+        session = _replica(target, primary, timeout=timeout, interval=sync_interval)
     return Connection(
-        session, target, isolation_level=isolation_level, check_same_thread=check_same_thread
+        session,
+        target,
+        isolation_level=isolation_level,
+        read_only=read_only,
+        check_same_thread=check_same_thread,
     )
 
 
@@ -68,3 +81,20 @@ def _session(target: Target, driver: str | None, **options: Any) -> Session:
     if name not in _LOCAL:
         raise InterfaceError(f"there is no driver {name!r}", remedy=f"use {', '.join(_LOCAL)}")
     return _LOCAL[name](target, **options)
+
+
+def _check_replica(target: Target, primary: Target, driver: str | None, *, read_only: bool) -> None:
+    if target.kind != "file":
+        raise InterfaceError(f"{target} cannot be a replica", remedy="name a local file")
+    if primary.kind != "remote":
+        raise InterfaceError(f"{primary} is no server to replicate", remedy="pass its URL")
+    if driver is not None:
+        raise InterfaceError("the server decides which library a replica needs, not driver=")
+    if read_only:
+        raise InterfaceError("a replica cannot be read-only: syncing writes its file")
+
+
+def _replica(target: Target, primary: Target, **options: Any) -> Session:
+    from harel_schema.dbapi.replica import ReplicaSession  # noqa: PLC0415 - imports httpx
+
+    return ReplicaSession(target, primary, **options)
