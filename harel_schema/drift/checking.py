@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from harel_schema import dbapi, introspect
 from harel_schema.drift.compare import schema_differences
 from harel_schema.drift.model import Difference, Drift, Kind
-from harel_schema.drift.ours import Split, internal_tables, split
+from harel_schema.drift.ours import Split, split
 from harel_schema.drift.promise import chain, expected, transport
 from harel_schema.introspect import Schema, fold
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
@@ -49,7 +49,7 @@ def diff(
     check_prefix(prefix)
     want, got = _read(a, prefix), _read(b, prefix)
     differences = [*_versions_differ(want, got, prefix)]
-    differences += schema_differences(_without_internal(want), _without_internal(got))
+    differences += schema_differences(want, got)
     return Drift(differences=tuple(differences))
 
 
@@ -134,13 +134,6 @@ def _with_fix(version: Difference, best: str, prefix: str, *, matches: bool) -> 
 def _read(target: Target | str | os.PathLike[str], prefix: str) -> Schema:
     with closing(dbapi.connect(Target.parse(target), read_only=True)) as connection:
         return introspect.read(connection, prefix=prefix)
-
-
-def _without_internal(schema: Schema) -> Schema:
-    known = internal_tables(schema)
-    return schema.model_copy(
-        update={"tables": tuple(table for table in schema.tables if not known(table))}
-    )
 
 
 def _versions_differ(want: Schema, got: Schema, prefix: str) -> Iterator[Difference]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 from harel_schema.drift.columns import as_expected, column_differences
 from harel_schema.drift.indexes import index_differences
 from harel_schema.drift.model import Difference, Kind
+from harel_schema.drift.ours import internal_tables
 from harel_schema.drift.pairs import pairs
 from harel_schema.drift.tables import constraint_differences, describe, same_but_name
-from harel_schema.introspect import Schema, Trigger, View, VirtualTable, quote
+from harel_schema.introspect import Schema, Table, Trigger, View, VirtualTable, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,8 +30,11 @@ _VIRTUAL = (
 
 
 def schema_differences(expected: Schema, found: Schema) -> Iterator[Difference]:
-    """Every difference between two schemas but that of their version rows."""
-    matched = pairs(expected.tables, found.tables, same_but_name)
+    """Every difference between two schemas but that of their version rows.
+
+    What SQLite, libSQL and virtual tables keep for themselves is passed over.
+    """
+    matched = pairs(_tables(expected), _tables(found), same_but_name)
     for want, live in matched.both:
         yield from column_differences(want, live)
         got = as_expected(want, live)
@@ -64,6 +68,11 @@ def schema_differences(expected: Schema, found: Schema) -> Iterator[Difference]:
     yield from _texts(expected.views, found.views, _VIEW, "VIEW")
     yield from _texts(expected.view_triggers, found.view_triggers, _TRIGGER, "TRIGGER")
     yield from _texts(expected.virtual_tables, found.virtual_tables, _VIRTUAL, "TABLE")
+
+
+def _tables(schema: Schema) -> list[Table]:
+    known = internal_tables(schema)
+    return [table for table in schema.tables if not known(table)]
 
 
 def _texts(

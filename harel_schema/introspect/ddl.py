@@ -221,17 +221,18 @@ class _TableReader:
         elif body.take("match"):
             body.next()
         elif body.take("not", "deferrable"):
-            self._initially()
-            deferred[-1] = False
+            self._defer(negated=True)
         elif body.take("deferrable"):
-            deferred[-1] = self._initially()
+            self._defer(negated=False)
         else:
             return False
         return True
 
-    def _initially(self) -> bool:
+    def _defer(self, *, negated: bool) -> None:
+        """Note it for the latest foreign key, whichever column that is on; none is no error."""
         self.body.take("initially", "immediate")
-        return self.body.take("initially", "deferred")
+        deferred = self.body.take("initially", "deferred") and not negated
+        self.table.deferred[-1:] = [deferred] if self.table.deferred else []
 
 
 def index_text(sql: str) -> IndexText:
