@@ -12,14 +12,18 @@ if TYPE_CHECKING:
 
     from harel_schema.drift import Difference, Drift
     from harel_schema.migrate import Current, Migrated, Plan, Revision
+    from harel_schema.transfer import CopyReport
+    from harel_schema.verify import TableVerify, VerifyReport
 
 __all__ = [
+    "copy_text",
     "current_text",
     "drift_text",
     "history_text",
     "migrated_text",
     "plan_text",
     "to_json",
+    "verify_text",
 ]
 
 
@@ -86,6 +90,49 @@ def drift_text(drift: Drift, what: str) -> str:
     verdict = f"{_count(len(counted), 'difference')}" if counted else "no drift"
     lines.append(f"{what}: {verdict}{revision}")
     return "\n".join(lines)
+
+
+def copy_text(result: CopyReport) -> str:
+    """Return a line a table, the notes, and what was done."""
+    lines = [
+        f"  {table.name}: {_count(table.rows, 'row')}"
+        + (f", {table.written:,} written" if not result.dry_run else "")
+        for table in result.tables
+    ]
+    lines += [f"note: {note}" for note in result.notes]
+    pair = f"{result.source} -> {result.dest}"
+    if result.dry_run:
+        return "\n".join([*lines, f"{pair}: would be {result.action}; nothing was written"])
+    done = f"{_count(result.rows, 'row')}, {result.written:,} written in {result.seconds:.1f} s"
+    return "\n".join([*lines, f"{pair}: {result.action}, {done}"])
+
+
+def verify_text(report: VerifyReport) -> str:
+    """Return the differences, a line each, a line a table, and the verdict."""
+    lines = [line for each in report.schema for line in _difference(each)]
+    lines += map(str, report.rows)
+    lines += [f"  {_table(table)}" for table in report.tables]
+    total = sum(table.rows_a for table in report.tables)
+    how = "quickly " if report.quick else ""
+    verdict = f"the same ({_count(total, 'row')})" if report.equal else "different"
+    lines.append(f"{report.a} and {report.b}: {how}compared, {verdict}")
+    return "\n".join(lines)
+
+
+def _table(table: TableVerify) -> str:
+    if table.equal:
+        return f"{table.name}: {_count(table.rows_a, 'row')}, equal"
+    found = [
+        f"{number:,} {what}"
+        for number, what in (
+            (table.changed, "changed"),
+            (table.missing, "missing"),
+            (table.extra, "extra"),
+        )
+        if number
+    ]
+    found += [f"{name} differs" for name in table.aggregates]
+    return f"{table.name}: {table.rows_a:,} and {_count(table.rows_b, 'row')}, {', '.join(found)}"
 
 
 def _difference(difference: Difference) -> list[str]:

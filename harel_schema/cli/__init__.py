@@ -80,6 +80,9 @@ def _run(args: list[str] | None) -> int:
         result = cli.main(args, prog_name="harel-schema", standalone_mode=False)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return _ERROR
     except BrokenPipeError:
         # The reader of our output went away (`| head`): say nothing, also not at shutdown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,113 @@
+"""The verbs that move and compare rows: copy, verify."""
+
+from __future__ import annotations
+
+import click
+
+from harel_schema import report, transfer
+from harel_schema import verify as verification
+from harel_schema.cli.options import (
+    Format,
+    Output,
+    output_options,
+    pair_options,
+    prefix_option,
+    resolve_pair,
+)
+from harel_schema.cli.progress import progress_bar
+
+__all__ = ["copy", "verify"]
+
+
+@click.command()
+@pair_options("source", "dest")
+@prefix_option
+@click.option("--replace", is_flag=True, help="Drop first what DEST has of these tables.")
+@click.option("--merge", is_flag=True, help="Keep the rows of DEST and add those that it lacks.")
+@click.option("--upgrade", is_flag=True, help="Bring DEST to head when the rows are there.")
+@click.option("--all-tables", is_flag=True, help="Also copy the tables that are not harel's.")
+@click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
+@output_options
+def copy(
+    *,
+    source: str,
+    dest: str,
+    source_token: str | None,
+    dest_token: str | None,
+    prefix: str,
+    replace: bool,
+    merge: bool,
+    upgrade: bool,
+    all_tables: bool,
+    dry_run: bool,
+    format_: Format,
+    quiet: bool,
+) -> None:
+    """Copy harel's rows from SOURCE to DEST, exactly; SOURCE is not changed.
+
+    A copy that was stopped goes on when it is run again, and a finished one changes nothing. A
+    DEST that holds other rows is refused unless --replace or --merge says what to do with them.
+    """
+    first, second = resolve_pair(source, dest, source_token, dest_token)
+    output = Output(format_, quiet)
+    with progress_bar(output) as progress:
+        result = transfer.copy(
+            first,
+            second,
+            prefix=prefix,
+            replace=replace,
+            merge=merge,
+            upgrade=upgrade,
+            all_tables=all_tables,
+            dry_run=dry_run,
+            progress=progress,
+        )
+    output.result(result, report.copy_text(result), rows=result.rows, written=result.written)
+
+
+@click.command()
+@pair_options("a", "b")
+@prefix_option
+@click.option("--quick", is_flag=True, help="Compare sums only; says what it cannot see.")
+@click.option("--all-tables", is_flag=True, help="Also compare the tables that are not harel's.")
+@click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="How many differing rows of a table are shown.",
+)
+@output_options
+def verify(
+    *,
+    a: str,
+    b: str,
+    source_token: str | None,
+    dest_token: str | None,
+    prefix: str,
+    quick: bool,
+    all_tables: bool,
+    show: int,
+    format_: Format,
+    quiet: bool,
+) -> int:
+    """Compare two databases: schema, every row to the bit, sequences. Changes nothing.
+
+    Exit 0: the same; 1: each difference is named.
+    """
+    first, second = resolve_pair(a, b, source_token, dest_token)
+    output = Output(format_, quiet)
+    with progress_bar(output) as progress:
+        result = verification.verify(
+            first,
+            second,
+            prefix=prefix,
+            show=show,
+            quick=quick,
+            all_tables=all_tables,
+            progress=progress,
+        )
+    output.result(result, report.verify_text(result), equal=result.equal)
+    if quick:
+        output.note(verification.BLIND_SPOT)
+    return 0 if result.equal else 1

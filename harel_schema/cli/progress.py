@@ -1,0 +1,56 @@
+"""A progress bar on stderr, for long work on a terminal."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harel_schema.cli.options import Output
+    from harel_schema.transfer import OnProgress
+    from harel_schema.transfer import Progress as Step
+
+__all__ = ["progress_bar"]
+
+
+@contextmanager
+def progress_bar(output: Output) -> Iterator[OnProgress | None]:
+    """Give the callback that draws a bar, or None where there is no terminal to draw on.
+
+    The bar shows the phase, the table, rows, bytes, rows a second, and the time that is left.
+    """
+    if not output.shows_progress:
+        yield None
+        return
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} rows"),
+        TextColumn("{task.fields[size]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=None, size="", rate="")
+
+        def show(step: Step) -> None:
+            speed = bar.tasks[0].speed
+            bar.update(
+                task,
+                description=f"{step.phase} {step.table}".strip(),
+                completed=step.rows_done,
+                total=step.rows_total,
+                size=decimal(step.bytes_done),
+                rate=f"{speed:,.0f} rows/s" if speed else "",
+            )
+
+        yield show

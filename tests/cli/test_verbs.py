@@ -1,0 +1,205 @@
+"""The command as its users meet it: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+import pytest
+
+from harel_schema import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = "eyJhbGciOi.S3cr3t-tok_en"
+
+
+class Ended(NamedTuple):
+    """How a run of the command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    """Run the command in this process."""
+
+    def run(*args: object) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(map(str, args)))
+        out, err = capsys.readouterr()
+        return Ended(ended.value.code, out, err)
+
+    return run
+
+
+def verbs() -> list[str]:
+    """Return the names of all verbs."""
+    return cli.cli.list_commands(click.Context(cli.cli))
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_verb_has_a_help(run, verb: str) -> None:
+    """--help of a verb says what it does, and describes each of its options."""
+    ended = run(verb, "--help")
+    assert ended.code == 0
+    assert f"Usage: harel-schema {verb}" in ended.out
+    command = cli.cli.get_command(click.Context(cli.cli), verb)
+    assert command is not None
+    undescribed = [p.name for p in command.params if isinstance(p, click.Option) and not p.help]
+    assert undescribed == []
+
+
+def test_no_verb_shows_the_help(run) -> None:
+    """Without a verb the help goes to stderr, and the exit code says that nothing was done."""
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: harel-schema")
+    assert all(verb in err for verb in verbs())
+
+
+def test_upgrade_then_nothing_to_do(run) -> None:
+    """An upgrade brings a new file to head, and does nothing the second time."""
+    assert run("upgrade", "x.db") == (0, "x.db: base -> 0002 (ran 0001, 0002)\n", "")
+    assert run("upgrade", "x.db") == (0, "x.db: already at 0002\n", "")
+    assert run("current", "x.db") == (0, "x.db: 0002 (head)\n", "")
+    assert run("check", "x.db") == (0, "x.db: no drift (revision 0002)\n", "")
+
+
+def test_up_down_and_stamp(run) -> None:
+    """A downgrade goes back, current says what is pending, a stamp moves the version row alone."""
+    run("upgrade", "x.db")
+    assert run("downgrade", "x.db", "--revision", "0001").out == "x.db: 0002 -> 0001 (ran 0002)\n"
+    assert run("current", "x.db").out == "x.db: 0001, head 0002, pending: 0002\n"
+    assert run("stamp", "x.db", "--revision", "0002").out == "x.db: 0001 -> 0002\n"
+    ended = run("check", "x.db")
+    assert ended.code == 1
+    assert "table-missing harel_definitions" in ended.out
+
+
+def test_history_lists_the_chain(run) -> None:
+    """History needs no database and lists the oldest revision first."""
+    lines = run("history").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["0001", "0002"]
+
+
+def test_dry_run_makes_no_file(run, tmp_path: Path) -> None:
+    """A dry run prints the SQL and makes nothing."""
+    ended = run("upgrade", "x.db", "--dry-run")
+    assert ended.code == 0
+    assert "CREATE TABLE harel_executions" in ended.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_one_document(run) -> None:
+    """--format json prints one document with stable keys and nothing else to stdout."""
+    upgraded = json.loads(run("upgrade", "x.db", "--format", "json").out)
+    assert upgraded["applied"] == ["0001", "0002"]
+    assert json.loads(run("current", "x.db", "--format", "json").out)["pending"] == []
+    assert json.loads(run("check", "x.db", "--format", "json").out)["drift"] is False
+    assert len(json.loads(run("history", "--format", "json").out)) == 2
+
+
+def test_diff_of_two_databases(run) -> None:
+    """Diff says what the second lacks, and exits 1."""
+    run("upgrade", "a.db")
+    run("upgrade", "b.db", "--revision", "0001")
+    assert run("diff", "a.db", "a.db").code == 0
+    ended = run("diff", "a.db", "b.db")
+    assert ended.code == 1
+    assert "table-missing harel_definitions" in ended.out
+
+
+def test_the_environment_names_the_database(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HAREL_SCHEMA_TARGET and HAREL_PREFIX are the defaults."""
+    monkeypatch.setenv("HAREL_SCHEMA_TARGET", "env.db")
+    monkeypatch.setenv("HAREL_PREFIX", "app")
+    assert run("upgrade").out.startswith("env.db: base -> 0002")
+    assert run("check", "--prefix", "app").code == 0
+    assert run("check", "--prefix", "other").code == 1
+
+
+BAD = [
+    ["nope"],
+    ["upgrade", "--no-such-option"],
+    ["upgrade", "x.db", "y.db"],
+    ["upgrade"],
+    ["upgrade", "x.db", "--revision", "9999"],
+    ["upgrade", "x.db", "--revision", ""],
+    ["upgrade", "x.db", "--prefix", "no-dash"],
+    ["upgrade", "x.db", "--prefix", "sqlite"],
+    ["upgrade", "no/such/folder/x.db"],
+    ["upgrade", "."],
+    ["upgrade", "notes.txt"],
+    ["upgrade", "ftp://host"],
+    ["upgrade", "x.db", "--auth-token", SECRET],
+    ["upgrade", f"https://u:{SECRET}@host"],
+    ["downgrade", "missing.db", "--revision", "base"],
+    ["downgrade", "x.db"],
+    ["current", "missing.db"],
+    ["current", "notes.txt"],
+    ["stamp", "x.db", "--revision", "9999"],
+    ["check", "missing.db"],
+    ["check", "notes.txt"],
+    ["check", "http://127.0.0.1:1"],
+    ["check", f"http://127.0.0.1:1?authToken={SECRET}"],
+    ["check", "x.db", "--format", "yaml"],
+    ["diff", "missing.db", "also-missing.db"],
+    ["copy", "missing.db", "x.db"],
+    ["copy", "notes.txt", "x.db"],
+    ["copy", "x.db"],
+    ["verify", "missing.db", "x.db"],
+    ["verify", "notes.txt", "missing.db"],
+    ["dev-server", "--port", "70000"],
+    ["dev-server", "--dir", "no/such/folder"],
+]
+
+
+@pytest.mark.parametrize("args", BAD, ids=" ".join)
+def test_bad_input_is_one_line_and_exit_2(run, tmp_path: Path, args: list[str]) -> None:
+    """Bad input ends with exit 2 and one line on stderr; nothing is written, no secret shown."""
+    (tmp_path / "notes.txt").write_text("these are my notes, not a database\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    code, out, err = run(*args)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+\n", err)
+    assert SECRET not in err
+    assert "a defect" not in err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_defect_ends_in_one_line_too(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that nobody foresaw is one line that says how to report it."""
+
+    def break_(*_args: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr("harel_schema.migrate.history", break_)
+    code, out, err = run("history")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: unexpected ZeroDivisionError: by zero; a defect")
+    monkeypatch.setenv("HAREL_SCHEMA_TRACEBACK", "1")
+    assert "Traceback" in run("history").err
+
+
+def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
+    """`harel-schema … | head -0` says nothing on stderr."""
+    command = f"{sys.executable} -c 'from harel_schema.cli import main; main()' history | true"
+    root = os.path.dirname(os.path.dirname(cli.__path__[0]))  # noqa: PTH120
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
