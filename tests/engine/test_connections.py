@@ -1,0 +1,143 @@
+"""Connections that break, and connections that are someone else's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, OperationalError, PendingRollbackError
+
+from harel_schema import dbapi
+from harel_schema.engine import Dialect, create_engine, from_connection
+from harel_schema.errors import (
+    BusyError,
+    ConnectionLost,
+    InterfaceError,
+    RequestTimeout,
+    TransactionLost,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+    from harel_schema.testing import Server
+
+
+@pytest.mark.parametrize(
+    ("error", "disconnected"),
+    [
+        (ConnectionLost("no answer", sent=True), True),
+        (RequestTimeout("no answer", sent=True), True),
+        (TransactionLost("gone"), True),
+        (BusyError("locked"), False),
+    ],
+)
+def test_a_lost_connection_is_told_from_a_failed_statement(
+    error: dbapi.Error, disconnected: bool
+) -> None:
+    """A connection is given up when it or its transaction is gone, not when a statement fails."""
+    assert Dialect().is_disconnect(error, None, None) is disconnected
+
+
+def test_an_engine_works_again_after_the_server_did_not(sqld: Server) -> None:
+    """A connection that broke fails once, and the next one from the pool works."""
+    engine = create_engine(sqld.url)
+    with engine.connect() as connection:
+        connection.exec_driver_sql("SELECT 1")
+        sqld.kill()
+        with pytest.raises(OperationalError) as caught:
+            connection.exec_driver_sql("SELECT 1")
+        assert caught.value.connection_invalidated
+    sqld.start()
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+    engine.dispose()
+
+
+def test_pre_ping_replaces_a_connection_that_broke_in_the_pool(sqld: Server) -> None:
+    """With `pool_pre_ping` a server's restart is not seen by what comes after it."""
+    engine = create_engine(sqld.url, pool_pre_ping=True)
+    with engine.connect() as connection:
+        connection.exec_driver_sql("SELECT 1")
+    sqld.restart()
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+    engine.dispose()
+
+
+def test_a_lost_transaction_runs_nothing_more(sqld: Server) -> None:
+    """After the server took a transaction away, nothing runs until it is rolled back."""
+    engine = create_engine(sqld.url)
+    with engine.connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (a)")
+        sqld.restart()
+        with pytest.raises(DBAPIError) as caught:
+            connection.exec_driver_sql("INSERT INTO t VALUES (1)")
+        assert caught.value.connection_invalidated
+        with pytest.raises(PendingRollbackError):
+            connection.exec_driver_sql("CREATE TABLE u (a)")
+        connection.rollback()
+        assert connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar_one() == 0
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite3", "libsql", "sqld"])
+def connection(request: pytest.FixtureRequest, tmp_path: Path) -> dbapi.Connection:
+    """Return an open connection in the mode of a store: no transaction begins by itself."""
+    if request.param == "sqld":
+        return dbapi.connect(request.getfixturevalue("sqld_url"), isolation_level=None)
+    return dbapi.connect(tmp_path / "state.db", driver=request.param, isolation_level=None)
+
+
+def test_an_engine_over_a_connection_never_closes_it(connection: dbapi.Connection) -> None:
+    """A borrowed connection comes back open, outside a transaction and with its own level."""
+    engine = from_connection(connection)
+    with engine.begin() as borrowed:
+        borrowed.exec_driver_sql("CREATE TABLE t (a)")
+        assert connection.in_transaction
+    with pytest.raises(ZeroDivisionError), engine.begin() as borrowed:
+        borrowed.exec_driver_sql("CREATE TABLE u (a)")
+        raise ZeroDivisionError
+    engine.dispose()
+    assert connection.isolation_level is None
+    assert not connection.in_transaction
+    assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("t",)]
+    connection.close()
+
+
+def test_an_engine_over_a_connection_opens_no_other(connection: dbapi.Connection) -> None:
+    """Every connection of the engine is the one that was lent."""
+    engine = from_connection(connection)
+    seen: list[object] = []
+    event.listen(engine, "connect", lambda opened, _record: seen.append(opened))
+    for _ in range(2):
+        with engine.connect() as borrowed:
+            assert borrowed.connection.dbapi_connection is connection
+    assert seen == [connection]
+    engine.dispose()
+    connection.close()
+
+
+def test_a_connection_in_a_transaction_is_not_lent(connection: dbapi.Connection) -> None:
+    """A transaction that is open would be rolled back by the engine, so it is refused."""
+    connection.begin()
+    with pytest.raises(InterfaceError, match="in a transaction"):
+        from_connection(connection)
+    connection.close()
+
+
+def test_a_read_only_engine_reads_and_writes_nothing(
+    make_engine: Callable[..., Engine],
+) -> None:
+    """`read_only` refuses every write, in whatever mode its transactions begin."""
+    with make_engine().begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (a)")
+    engine = make_engine(connect_args={"read_only": True})
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM t").scalar_one() == 0
+    with pytest.raises(DBAPIError), engine.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO t VALUES (1)")
