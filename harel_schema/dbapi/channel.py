@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harel_schema import errors as e
+from harel_schema.dbapi.reads import is_missing_table
 from harel_schema.hrana import messages as m
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from harel_schema.dbapi.session import Row
+    from harel_schema.dbapi.statements import Statement
     from harel_schema.hrana.client import Client, Stream
 
 __all__ = ["OPEN", "Channel"]
@@ -61,6 +64,19 @@ class Channel:
         if not isinstance(result, m.BatchResult | e.Error) or not isinstance(autocommit, bool):
             raise e.InternalError("the server answered something else than it was asked")
         return result, autocommit
+
+    def read(self, statements: Sequence[Statement]) -> list[list[Row] | None]:
+        """Run reads on one snapshot, on a stream that lives for this one request.
+
+        None for a statement whose table does not exist.
+        """
+        steps = [m.Step(m.Statement("BEGIN"))]
+        steps += [m.Step(m.Statement(statement.body), OPEN) for statement in statements]
+        batch = self._client.batch(m.Batch(tuple(steps)), idempotent=True)
+        for error in filter(None, batch.errors):
+            if not is_missing_table(error):
+                raise error
+        return [None if found is None else list(found.rows) for found in batch.results[1:]]
 
     def cursor(self, step: m.Step, *, fresh: bool) -> Generator[m.CursorEntry]:
         """Run one step and yield its entries as they arrive; the stream is taken until the end."""

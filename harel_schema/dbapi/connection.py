@@ -14,12 +14,12 @@ from harel_schema.dbapi.cursor import Cursor
 from harel_schema.dbapi.statements import Kind, Statement, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Self
 
     from harel_schema.dbapi.parameters import Parameters, Value
-    from harel_schema.dbapi.session import Session
+    from harel_schema.dbapi.session import Row, Session
     from harel_schema.target import Target
 
 __all__ = ["Connection"]
@@ -108,6 +108,15 @@ class Connection:
     def executescript(self, script: str) -> Cursor:
         """Run the statements of a script on a new cursor, and return the cursor."""
         return Cursor(self).executescript(script)
+
+    def execute_reads(self, statements: Sequence[str]) -> list[list[Row] | None]:
+        """Run SELECTs without parameters on one snapshot and return the rows of each.
+
+        None for a statement whose table does not exist. On a server this is ONE request, unless
+        the answer is larger than the server sends in one.
+        """
+        with self._use as session:
+            return session.run_reads([read(sql) for sql in statements])
 
     def begin(self, mode: str | None = None) -> None:
         """Begin a transaction: in `mode`, else in that of `isolation_level`, else IMMEDIATE.

@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from harel_schema.dbapi import failures, files
+from harel_schema.dbapi.reads import one_by_one
 from harel_schema.dbapi.session import CHUNK, Description, Result, Row
 from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.dbapi.waiting import patiently
@@ -117,6 +118,10 @@ class LocalSession:
         """Run statements one after another; see `Session`."""
         for statement in statements:
             self._attempt(statement, ())
+
+    def run_reads(self, statements: Sequence[Statement]) -> list[list[Row] | None]:
+        """Run reads in one transaction; see `Session`."""
+        return one_by_one(self, statements)
 
     def sync(self) -> None:
         """Refuse: there is no primary to sync with."""

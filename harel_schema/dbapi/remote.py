@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from harel_schema import errors as e
 from harel_schema.dbapi import steps
 from harel_schema.dbapi.channel import OPEN, Channel
+from harel_schema.dbapi.reads import one_by_one
 from harel_schema.dbapi.session import Result, Row
 from harel_schema.dbapi.statements import Kind, Statement
 from harel_schema.dbapi.waiting import patiently
@@ -93,6 +94,19 @@ class RemoteSession:
                 # The server parses a whole batch before it runs any of it. SQLite does not.
                 for statement in chunk:
                     self.run(statement, (), None)
+
+    def run_reads(self, statements: Sequence[Statement]) -> list[list[Row] | None]:
+        """Run reads in one request on a stream of their own; see `Session`."""
+        if self.in_transaction:
+            return one_by_one(self, statements)
+        for statement in statements:
+            self._admit(statement)
+        try:
+            return self._channel.read(statements)
+        except e.Error as error:
+            if error.code != "RESPONSE_TOO_LARGE":
+                raise
+        return one_by_one(self, statements)
 
     def sync(self) -> None:
         """Refuse: every read is the primary's."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harel_schema.dbapi.parameters import Value
-    from harel_schema.dbapi.session import Result
+    from harel_schema.dbapi.session import Result, Row
     from harel_schema.target import Target
 
 __all__ = ["ReplicaSession"]
@@ -81,6 +81,14 @@ class ReplicaSession:
         """Run a script on the primary; see `Session`."""
         self._stale = True
         self._primary.run_script(statements)
+
+    def run_reads(self, statements: Sequence[Statement]) -> list[list[Row] | None]:
+        """Run reads where `run` does; see `Session`."""
+        if self.in_transaction:
+            return self._primary.run_reads(statements)
+        if self._stale:
+            self.sync()
+        return self._local.run_reads(statements)
 
     def sync(self) -> None:
         """Fetch what the primary has committed; holds the GIL for as long as that takes.

@@ -65,6 +65,9 @@ class Session(Protocol):
     def run_script(self, statements: Sequence[Statement]) -> None:
         """Run statements without parameters, one after another, up to the first failure."""
 
+    def run_reads(self, statements: Sequence[Statement]) -> list[list[Row] | None]:
+        """Run reads without parameters on one snapshot; None for one that misses its table."""
+
     def sync(self) -> None:
         """Bring an embedded replica up to date."""
 

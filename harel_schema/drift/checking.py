@@ -65,7 +65,9 @@ def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = 
         shape, parts = _against(found, revision, prefix)
     else:
         tried = {name: _against(found, name, prefix) for name in reversed(revisions)}
-        best = min(tried, key=lambda name: len(tried[name][0]))
+        # Where nothing is there, all of head is missing.
+        bare = not tried[revisions[-1]][1].ours.tables
+        best = revisions[-1] if bare else min(tried, key=lambda name: len(tried[name][0]))
         shape, parts = tried[best]
         version = version and _with_fix(version, best, prefix, matches=not shape)
     more = schema_differences(Schema(), parts.strangers) if strict else ()
