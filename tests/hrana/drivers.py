@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Self
 
 from harel_schema.hrana import AsyncClient, Client, Stream
 
@@ -25,12 +25,12 @@ class Awaitable:
             return lambda: Awaitable(value())
         return _awaitable(value)
 
-    async def __aenter__(self) -> Awaitable:
+    async def __aenter__(self) -> Self:
         """Enter the inner one."""
         self._inner.__enter__()
         return self
 
-    async def __aexit__(self, *exc_info: Any) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         """Leave the inner one."""
         self._inner.__exit__(*exc_info)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any
 
@@ -11,6 +13,7 @@ from harel_schema import errors as e
 from harel_schema.hrana import (
     And,
     Batch,
+    Client,
     Close,
     Describe,
     Description,
@@ -190,6 +193,32 @@ async def test_closed_client_refuses(direct: Any) -> None:
     await direct.close()
     with pytest.raises(e.InterfaceError, match="closed"):
         await direct.execute(Statement("SELECT 1"))
+
+
+def test_client_does_not_outlive_a_fork(client: Client) -> None:
+    """In a child process the parent's client refuses instead of sharing its connections."""
+    client.execute(Statement("SELECT 1"))
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            client.execute(Statement("SELECT 1"))
+        except BaseException as exc:  # noqa: BLE001 - whatever it is, the parent looks at it
+            os.write(write, type(exc).__name__.encode())
+        client.close()
+        os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    assert os.read(read, 100) == b"InterfaceError"
+    os.close(read)
+    assert client.execute(Statement("SELECT 1")).rows == [(1,)]
+
+
+def test_threads_share_a_client(client: Client) -> None:
+    """Requests of many threads at once all get their own answer."""
+    with ThreadPoolExecutor(16) as threads:
+        results = threads.map(lambda n: client.execute(Statement("SELECT ?", (n,))), range(100))
+        assert [result.rows for result in results] == [[(n,)] for n in range(100)]
+    assert client.requests_sent == 100
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,6 @@ def test_cursor_that_breaks_off_is_not_finished(length: int) -> None:
 
 def test_failed_batch_is_raised_by_the_decoder() -> None:
     """An entry that says that the whole batch failed is raised."""
-    error = b"\x2a\x15\x0a\x00\x12\x11RESPONSE_TOO_LAR"[: -0 or None]
     message = b"\x2a\x17\x0a\x00\x12\x13TRANSACTION_TIMEOUT"
     with pytest.raises(e.TransactionLost):
         CursorDecoder().feed(delimited(HEAD, message))
