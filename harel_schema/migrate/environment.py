@@ -42,7 +42,7 @@ def run() -> None:
     try:
         _dispatch(_job_of_command_line())
     except HarelSchemaError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(" ".join(str(error).split())) from error
 
 
 def _dispatch(job: runner.Job) -> None:
@@ -60,8 +60,10 @@ def _job_of_command_line() -> runner.Job:
     unknown = sorted(given.keys() - set(_KNOWN))
     if unknown:
         raise TargetError(f"unknown -x {unknown[0]}", remedy=f"known: {', '.join(_KNOWN)}")
-    text = given.get("target") or os.environ.get("HAREL_SCHEMA_TARGET") or "sqlite:///state.db"
-    prefix = given.get("prefix") or os.environ.get("HAREL_PREFIX") or DEFAULT_PREFIX
+    # An empty -x is a mistake, such as a variable of the deploy that is not set.
+    target = os.environ.get("HAREL_SCHEMA_TARGET") or "sqlite:///state.db"
+    prefix = os.environ.get("HAREL_PREFIX") or DEFAULT_PREFIX
+    text, prefix = given.get("target", target), given.get("prefix", prefix)
     force = _flag("force", given.get("force", "false"))
     return runner.Job(_with_token(Target.parse(text)), check_prefix(prefix), force=force)
 

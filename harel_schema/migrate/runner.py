@@ -162,7 +162,7 @@ def _transaction(job: Job, plan: _Plan, connection: sa.Connection) -> bool:
 
 
 def _stamp(job: Job, plan: _Plan, connection: sa.Connection) -> _Done:
-    _run(job, connection, plan.work)
+    _run(job, connection, plan.work, "the stamp")
     return _Done(after=plan.destination)
 
 
@@ -184,9 +184,10 @@ def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
         return _Done(after=adopted, adopted=adopted) if adopted else None
     if not plan.is_upgrade and not job.force:
         shapes.refuse_loss(connection, revision, plan.destination)
-    _run(job, connection, lambda *_: [step])
     after = _one(step.to_revisions_no_deps)
-    return _Done(after, applied=after if plan.is_upgrade else revision, adopted=adopted)
+    applied = after if plan.is_upgrade else revision
+    _run(job, connection, lambda *_: [step], f"revision {applied}")
+    return _Done(after, applied=applied, adopted=adopted)
 
 
 def _check_arrival(job: Job, plan: _Plan, chain: tuple[str, ...], revision: str | None) -> None:
@@ -199,7 +200,7 @@ def _check_arrival(job: Job, plan: _Plan, chain: tuple[str, ...], revision: str 
         )
 
 
-def _run(job: Job, connection: sa.Connection, work: Work) -> None:
+def _run(job: Job, connection: sa.Connection, work: Work, what: str) -> None:
     """Let Alembic run the steps and write the version row, in the transaction that is open."""
     _configure(job, connection, fn=work)
     try:
@@ -208,7 +209,7 @@ def _run(job: Job, connection: sa.Connection, work: Work) -> None:
         if isinstance(error.orig, _TRANSIENT):
             raise
         raise MigrationError(
-            f"{label(job.database)}: a revision failed and was rolled back: {error.orig}"
+            f"{label(job.database)}: {what} failed and was rolled back: {error.orig}"
         ) from error
 
 

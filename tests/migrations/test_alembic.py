@@ -99,6 +99,8 @@ def test_looking_creates_no_file(alembic):
     ("arguments", "message"),
     [
         (("-x", "target=missing/x.db", "upgrade", "head"), "the folder missing does not exist"),
+        (("-x", "target=", "upgrade", "head"), "no database is named"),
+        (("-x", "prefix=", "upgrade", "head"), "'' is no prefix"),
         (("-x", "target=.", "upgrade", "head"), "is a directory"),
         (("-x", "target=mysql://h/x", "upgrade", "head"), "unknown scheme mysql"),
         (("-x", "target=http://127.0.0.1:1", "upgrade", "head"), "127.0.0.1:1"),
@@ -113,6 +115,15 @@ def test_bad_input_is_one_line(arguments, message, alembic):
     """A mistake is one line, without a traceback, and writes nothing."""
     assert message in alembic.refused(*arguments)
     assert [path.name for path in Path().iterdir()] == ["quiet.ini"]
+
+
+def test_a_database_ahead_is_named_as_ahead(database, alembic):
+    """A revision of a later version is not Alembic's "can't locate revision"."""
+    migrate.upgrade(database.target)
+    database.rows("UPDATE harel_alembic_version SET version_num = '0999'")
+    for command in (("current",), ("upgrade", "head"), ("check",)):
+        line = alembic.refused("-x", f"target={database.target}", *command)
+        assert "the database is ahead" in line
 
 
 def test_downgrade_keeps_rows_without_force(file, alembic):

@@ -32,7 +32,7 @@ def test_a_failing_statement_leaves_nothing(statement, database, extended):
     before = database.fingerprint()
     alembic = extended(BROKEN.format(statement=statement))
     line = alembic.refused("-x", f"target={database.target}", "upgrade", "head")
-    assert "a revision failed and was rolled back" in line
+    assert "revision 0003 failed and was rolled back" in line
     assert database.fingerprint() == before
     assert database.rows("SELECT count(*) FROM harel_trace") == [(0,)]
 

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
+from harel.engine.execution import Execution
 from harel.engine.store import SqliteStore
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harel_schema import dbapi, drift, engine, introspect, migrate, tables
 from harel_schema.errors import MigrationError, TargetError
@@ -109,6 +112,36 @@ def test_each_downgrade_drops_exactly_what_its_upgrade_made(revision, database):
     assert shape(left) == shape(before)
     migrate.upgrade(database.target, revision)
     assert database.fingerprint() == after
+
+
+@settings(max_examples=15)
+@given(st.lists(st.sampled_from(["base", *(each.revision for each in migrate.history())])))
+def test_every_way_leads_to_the_same_schema(ways):
+    """Whatever ups and downs come before, a revision has the schema that its SQL makes."""
+    chain = ["base", *(each.revision for each in migrate.history())]
+    with closing(dbapi.connect(":memory:")) as walked, closing(dbapi.connect(":memory:")) as direct:
+        at = "base"
+        for to in ways:
+            down = chain.index(to) < chain.index(at)
+            (migrate.downgrade if down else migrate.upgrade)(walked, to)
+            at = to
+        for statement in migrate.schema_sql(revision=at) if at != "base" else ():
+            direct.execute(statement)
+        direct.commit()
+        assert not differences(shape(introspect.read(direct)), shape(introspect.read(walked)))
+        assert migrate.current(walked).revision == (None if at == "base" else at)
+
+
+def test_harel_itself_works_on_the_migrated_schema(file):
+    """Harel's own store finds everything in place: it makes nothing, saves and loads."""
+    migrate.upgrade(file.target)
+    before = file.fingerprint()
+    store = SqliteStore(file.target)
+    execution = Execution(id="a", definition_id="d")
+    store.save(execution)
+    assert store.load("a") == execution
+    store.close()
+    assert file.fingerprint() == before
 
 
 def test_two_prefixes_and_an_application_share_one_database(database):
