@@ -80,7 +80,8 @@ class Demo:
         self.say("A deploy brings the file under migrations")
         before = self.count("state.db")
         config = str(ROOT / "alembic.ini")
-        self.command("alembic", "-c", config, "-x", "target=state.db", "upgrade", "head")
+        upgrade = ["alembic", "-c", config, "-x", "target=state.db", "upgrade", "head"]
+        self.command(*upgrade, shows=["taken over"])
         self.command("harel-schema", "current", "state.db", shows=["0002"])
         self.command("harel-schema", "check", "state.db")
         self.expect(self.count("state.db") == before, "the migration changed rows")
@@ -112,7 +113,8 @@ class Demo:
         self.command("harel-schema", "verify", "end.db", url)
         self.tamper(url, "UPDATE harel_executions SET version = version + 1 WHERE id = 'p-5'")
         self.tamper(url, f"DROP INDEX {LOST_INDEX}")
-        self.command("harel-schema", "verify", "end.db", url, exit_code=1, shows=["p-5"])
+        named = ["p-5", LOST_INDEX]
+        self.command("harel-schema", "verify", "end.db", url, exit_code=1, shows=named)
         self.command("harel-schema", "check", url, exit_code=1, shows=[LOST_INDEX])
 
     def say(self, text: str) -> None:
