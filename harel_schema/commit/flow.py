@@ -35,7 +35,8 @@ T = TypeVar("T")
 
 _FIRST_WAIT = 0.002
 _LONGEST_WAIT = 0.1
-_SERVER_FAILED = 500
+# With these a server says that it did not even try; anything else may come from a gateway.
+_REFUSALS = range(400, 500)
 
 
 class Send(NamedTuple):
@@ -116,7 +117,7 @@ def _unknown(error: Error) -> bool:
     if isinstance(error, ConnectionLost):
         return error.sent
     if isinstance(error, ServerError):
-        return error.status is None or error.status >= _SERVER_FAILED
+        return error.status not in _REFUSALS
     return False
 
 

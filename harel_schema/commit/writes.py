@@ -75,7 +75,7 @@ def write(  # noqa: PLR0913 - the parts of a commit
         tuple(statements),
         seqs,
         Check(sql.guard, (sql.version, (key,)), lost),
-        _Written(sql, key, old, data, tuple(events), lost),
+        _Written(sql, key, old, data, tuple(events), processed_event_id, lost),
         moved,
         len(data) + sum(len(text) for _, text in events),
     )
@@ -112,39 +112,50 @@ def _trace(sql: Statements, key: str, entry: dict[str, Any], keep: int) -> list[
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """Recovery of `write`: the row at the new version with the same bytes is ours."""
+    """Recovery of `write`: the row at the new version with the same bytes is ours.
+
+    Two writers may have made the same bytes. So an event that was to be marked as processed must
+    be, and of the events that were emitted one must still be in the outbox. Where none is they
+    may have been delivered meanwhile, or be another's; a conflict is right in both cases, because
+    whoever loads the execution again finds the event processed.
+    """
 
     sql: Statements
     key: str
     old: int
     data: str
     events: tuple[Emit, ...]
+    processed: str | None
     lost: Callable[[int | None], Exception]
 
     @property
     def questions(self) -> tuple[Statement, ...]:
-        stored = (self.sql.stored, (self.key,))
-        if not self.events:
-            return (stored,)
-        return stored, (self.sql.emitted, (json.dumps([text for _, text in self.events]),))
+        texts = json.dumps([text for _, text in self.events])
+        return (
+            (self.sql.stored, (self.key,)),
+            (self.sql.emitted, (texts,)),
+            (self.sql.is_processed, (self.key, self.processed)),
+        )
 
     def judge(self, answers: Sequence[Sequence[Row]], lost: Exception) -> Outcome | None:  # noqa: ARG002
-        version, data = answers[0][0] if answers[0] else (None, None)
-        if (version, data) == (self.old + 1, self.data):
-            return Outcome(recover_seqs(self.events, answers[1] if self.events else ()))
+        stored, emitted, processed = answers
+        version, data = stored[0] if stored else (None, None)
         if (version or 0) == self.old:
             return None
+        seqs = recover_seqs(self.events, emitted)
+        marked = self.processed is None or bool(processed)
+        if (version, data) == (self.old + 1, self.data) and marked and seqs is not None:
+            return Outcome(seqs)
         return Outcome(error=self.lost(version))
 
 
-def recover_seqs(events: Sequence[Emit], rows: Sequence[Row]) -> list[int]:
+def recover_seqs(events: Sequence[Emit], rows: Sequence[Row]) -> list[int] | None:
     """Return the seqs of `events`, in their order, by the outbox rows that hold their texts.
 
     `rows` are (seq, target, text) by ascending seq. Equal events are told apart by the order
     they were written in; of more rows than events the newest are meant. One transaction numbers
     its rows without a gap, so the seq of an event that was delivered meanwhile follows from its
-    neighbour's; when all were delivered their seqs are gone, and 0, which no row has, stands for
-    each.
+    neighbour's. None when there are events, and none of them is there.
     """
     free, found = list(rows), {}
     for at in reversed(range(len(events))):
@@ -153,7 +164,7 @@ def recover_seqs(events: Sequence[Emit], rows: Sequence[Row]) -> list[int]:
             found[at] = row[0]
             free.remove(row)
     if not found:
-        return [0] * len(events)
+        return None if events else []
     near, seq = next(iter(found.items()))
     return [found.get(at, seq + at - near) for at in range(len(events))]
 
