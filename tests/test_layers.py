@@ -25,7 +25,7 @@ BESIDE = {
 }
 # The only modules that meet each of these, whatever else is installed.
 MEETS = {
-    "alembic": {"migrate"},
+    "alembic": {"migrate", "revisions"},
     "click": {"cli"},
     "cryptography": {"testing"},
     "harel": {"harel"},
@@ -35,7 +35,7 @@ MEETS = {
     "pytest": {"testing"},
     "rich": {"cli"},
     "socket": {"devserver"},
-    "sqlalchemy": {"engine", "migrate", "tables"},
+    "sqlalchemy": {"engine", "migrate", "revisions", "tables"},
     "sqlalchemy_libsql": {"engine"},
     "sqlite3": {"dbapi"},
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from harel_schema.drift.checking import check, check_schema, diff
 from harel_schema.drift.compare import schema_differences
 from harel_schema.drift.model import Difference, Drift, Kind
-from harel_schema.drift.promise import expected
+from harel_schema.drift.promise import expected, made
 
 __all__ = [
     "Difference",
@@ -19,5 +19,6 @@ __all__ = [
     "check_schema",
     "diff",
     "expected",
+    "made",
     "schema_differences",
 ]

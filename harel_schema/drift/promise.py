@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING
 
-from harel_schema import introspect
+from harel_schema import dbapi, introspect
 from harel_schema.drift.ours import transport_sql
 
 if TYPE_CHECKING:
     from harel_schema.introspect import Schema
 
-__all__ = ["chain", "expected", "transport"]
+__all__ = ["chain", "expected", "made", "transport"]
 
 
 @cache
@@ -22,28 +21,30 @@ def expected(revision: str, prefix: str) -> Schema:
 
     Raises `MigrationError` for a revision that this version of the tool does not know.
     """
-    # Alembic takes 300 ms to import, and migrate imports introspect.
-    from harel_schema.migrate import schema_sql  # noqa: PLC0415
+    # Alembic takes 300 ms to import.
+    from harel_schema.revisions import schema_sql  # noqa: PLC0415
 
-    return _made(schema_sql(prefix, revision), prefix)
+    return made(schema_sql(prefix, revision), prefix)
 
 
 @cache
 def transport(prefix: str) -> Schema:
     """The transport's two tables with their indexes, as harel makes them itself."""
-    return _made(transport_sql(prefix), None)
+    return made(transport_sql(prefix), None)
 
 
 @cache
 def chain() -> tuple[str, ...]:
     """All known revisions, from the first to head."""
-    from harel_schema.migrate import history  # noqa: PLC0415 - as above
+    from harel_schema.revisions import history  # noqa: PLC0415 - as above
 
-    return tuple(step.revision for step in sorted(history(), key=lambda step: step.revision))
+    return tuple(step.revision for step in history())
 
 
-def _made(statements: tuple[str, ...], prefix: str | None) -> Schema:
-    with closing(sqlite3.connect(":memory:")) as connection:
+@cache
+def made(statements: tuple[str, ...], prefix: str | None) -> Schema:
+    """The schema that statements make in an empty database; `prefix` is as in `introspect.read`."""
+    with closing(dbapi.connect(":memory:")) as connection:
         for statement in statements:
             connection.execute(statement)
         made = introspect.read(connection, prefix=prefix)

@@ -3,18 +3,22 @@
 The functions return frozen results, print nothing, and log what they did as `harel_schema.migrate`.
 """
 
-from harel_schema.migrate.chain import schema_sql
 from harel_schema.migrate.commands import (
     current,
     downgrade,
-    history,
     plan,
     stamp,
     upgrade,
     upgrade_sql,
 )
-from harel_schema.migrate.config import alembic_config, script_directory
-from harel_schema.migrate.results import Current, Migrated, Plan, Revision
+from harel_schema.migrate.results import Current, Migrated, Plan
+from harel_schema.revisions import (
+    Revision,
+    alembic_config,
+    history,
+    schema_sql,
+    script_directory,
+)
 
 __all__ = [
     "Current",

@@ -6,19 +6,16 @@ import io
 from typing import TYPE_CHECKING, TypeAlias
 
 from alembic import command
-from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from harel_schema import dbapi
 from harel_schema.errors import MigrationError
-from harel_schema.migrate.chain import ALEMBIC
-from harel_schema.migrate.config import alembic_config
 from harel_schema.migrate.connect import label
 from harel_schema.migrate.environment import JOB
-from harel_schema.migrate.results import Current, Migrated, Plan, Revision
+from harel_schema.migrate.results import Current, Migrated, Plan
 from harel_schema.migrate.runner import Job
-from harel_schema.migrate.versions import identifiers
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.revisions import ALEMBIC, alembic_config, history
 from harel_schema.target import Target
 
 if TYPE_CHECKING:
@@ -26,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from alembic.config import Config
-    from alembic.script import Script
 
-__all__ = ["current", "downgrade", "history", "plan", "stamp", "upgrade", "upgrade_sql"]
+__all__ = ["current", "downgrade", "plan", "stamp", "upgrade", "upgrade_sql"]
 
 Named: TypeAlias = "Target | str | os.PathLike[str] | dbapi.Connection"
 
@@ -78,15 +74,9 @@ def current(database: Named, prefix: str = DEFAULT_PREFIX) -> Current:
     """
     job = _job(database, prefix)
     _run(job, command.current)
-    chain = identifiers(ScriptDirectory.from_config(alembic_config()))
+    chain = tuple(each.revision for each in history())
     pending = chain[chain.index(job.before) + 1 if job.before else 0 :]
     return Current(label(job.database), job.prefix, job.before, chain[-1], pending)
-
-
-def history() -> tuple[Revision, ...]:
-    """Return the chain of revisions, from the first to head."""
-    found = ScriptDirectory.from_config(alembic_config()).walk_revisions()
-    return tuple(reversed([_revision(each) for each in found]))
 
 
 def plan(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) -> Plan:
@@ -112,12 +102,6 @@ def upgrade_sql(revision: str = "head", prefix: str = DEFAULT_PREFIX) -> str:
     bad prefix and `MigrationError` for an unknown revision.
     """
     return _sql(prefix, lambda config: command.upgrade(config, revision, sql=True))
-
-
-def _revision(script: Script) -> Revision:
-    # Several would be a merge of branches, and the chain has none.
-    down = script.down_revision if isinstance(script.down_revision, str) else None
-    return Revision(script.revision, down, script.doc)
 
 
 def _stamp_sql(revision: str, prefix: str) -> str:

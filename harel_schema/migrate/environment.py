@@ -10,8 +10,8 @@ from alembic.util import CommandError
 
 from harel_schema.errors import HarelSchemaError, TargetError
 from harel_schema.migrate import runner
-from harel_schema.migrate.chain import offline
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.revisions import offline
 from harel_schema.target import Target
 
 __all__ = ["JOB", "run"]

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Current", "Migrated", "Plan", "Revision"]
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """A revision of the chain; `down_revision` is None for the first one."""
-
-    revision: str
-    down_revision: str | None
-    summary: str
+__all__ = ["Current", "Migrated", "Plan"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from sqlalchemy.exc import DBAPIError
 from harel_schema.errors import BusyError, ConnectionLost, MigrationError, TransactionLost
 from harel_schema.migrate.connect import check, label, open_database, own_errors
 from harel_schema.migrate.shape import Shapes
-from harel_schema.migrate.versions import heads, identifiers
+from harel_schema.migrate.versions import heads
 from harel_schema.names import version_table
+from harel_schema.revisions import identifiers
 from harel_schema.tables import metadata
 
 if TYPE_CHECKING:

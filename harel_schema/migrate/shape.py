@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from functools import cache
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from harel_schema import dbapi, introspect
-from harel_schema.drift import schema_differences
+from harel_schema import introspect
+from harel_schema.drift import made, schema_differences
 from harel_schema.errors import MigrationError, SchemaMismatch
 from harel_schema.introspect import Schema, fold
-from harel_schema.migrate.chain import statements
 from harel_schema.migrate.connect import raw
-from harel_schema.migrate.versions import identifiers
+from harel_schema.revisions import identifiers, statements
 from harel_schema.tables import metadata
 
 if TYPE_CHECKING:
@@ -65,7 +62,7 @@ class Shapes:
     def _of(self, revision: str | None) -> Schema:
         if revision is None:
             return Schema()
-        return self._only_owned(_replay(statements(self._script, self._prefix, revision)))
+        return self._only_owned(made(statements(self._script, self._prefix, revision)))
 
     def _only_owned(self, schema: Schema) -> Schema:
         return Schema(tables=tuple(t for t in schema.tables if fold(t.name) in self._owned))
@@ -82,11 +79,3 @@ def _mismatch(prefix: str, revision: str, lines: tuple[str, ...]) -> SchemaMisma
 
 def _count(connection: sa.Connection, table: str) -> int:
     return connection.execute(sa.select(sa.func.count()).select_from(sa.table(table))).scalar_one()
-
-
-@cache
-def _replay(script: tuple[str, ...]) -> Schema:
-    with closing(dbapi.connect(":memory:")) as connection:
-        for statement in script:
-            connection.execute(statement)
-        return introspect.read(connection)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from sqlalchemy.exc import DBAPIError
 
 from harel_schema.errors import MigrationError, OperationalError, ProgrammingError, UnknownRevision
+from harel_schema.revisions import identifiers
 
 if TYPE_CHECKING:
     from alembic.runtime.migration import MigrationContext
-    from alembic.script import ScriptDirectory
 
-__all__ = ["heads", "identifiers"]
+__all__ = ["heads"]
 
 
 def heads(context: MigrationContext) -> tuple[str, ...]:
@@ -44,8 +44,3 @@ def heads(context: MigrationContext) -> tuple[str, ...]:
             remedy="the database is ahead: install the version that upgraded it, or a later one",
         )
     return found
-
-
-def identifiers(script: ScriptDirectory) -> tuple[str, ...]:
-    """Return the revisions of the chain, from the first to head."""
-    return tuple(reversed([found.revision for found in script.walk_revisions()]))

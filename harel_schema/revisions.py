@@ -1,12 +1,15 @@
-"""What the chain of revisions makes, as SQL, without a database."""
+"""The chain of revisions: where it is, what is in it, and what it makes, without a database."""
 
 from __future__ import annotations
 
 import io
 import threading
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alembic.config import Config
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -14,16 +17,70 @@ from alembic.util import CommandError
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from harel_schema.errors import MigrationError
-from harel_schema.migrate.config import alembic_config
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
 
 if TYPE_CHECKING:
+    from alembic.script import Script
     from sqlalchemy import Dialect
 
-__all__ = ["ALEMBIC", "offline", "schema_sql", "statements"]
+__all__ = [
+    "ALEMBIC",
+    "Revision",
+    "alembic_config",
+    "history",
+    "identifiers",
+    "offline",
+    "schema_sql",
+    "script_directory",
+    "statements",
+]
 
 # Alembic's `op` and `context` are globals of the process: one command at a time.
 ALEMBIC = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A revision of the chain; `down_revision` is None for the first one."""
+
+    revision: str
+    down_revision: str | None
+    summary: str
+
+
+def script_directory() -> Path:
+    """Return the folder of `env.py` and the revisions: in an installed package, or a checkout.
+
+    Raises `MigrationError` when the package was installed without it.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "migrations", package.parent / "migrations"):
+        if (folder / "env.py").is_file():
+            return folder
+    raise MigrationError(
+        f"{package} has no migrations beside it", remedy="install harel-schema again"
+    )
+
+
+def alembic_config() -> Config:
+    """Return a configuration of Alembic for these migrations that prints nothing."""
+    config = Config(stdout=io.StringIO(), output_buffer=io.StringIO())
+    # A % would be read as an interpolation of the ini file.
+    config.set_main_option("script_location", str(script_directory()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+@cache
+def history() -> tuple[Revision, ...]:
+    """Return the chain of revisions, from the first to head. Cached."""
+    found = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    return tuple(reversed([_revision(each) for each in found]))
+
+
+def identifiers(script: ScriptDirectory) -> tuple[str, ...]:
+    """Return the names of a chain's revisions, from the first to head."""
+    return tuple(reversed([found.revision for found in script.walk_revisions()]))
 
 
 @cache
@@ -80,3 +137,9 @@ class _Statements(io.StringIO):
         if not statement.startswith("--"):
             self.found.append(statement.removesuffix(";"))
         return len(text)
+
+
+def _revision(script: Script) -> Revision:
+    # Several would be a merge of branches, and the chain has none.
+    down = script.down_revision if isinstance(script.down_revision, str) else None
+    return Revision(script.revision, down, script.doc)
