@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -145,13 +146,13 @@ class Demo:
     def tamper(self, url: str, sql: str) -> None:
         """Run one statement behind everybody's back."""
         print(f"   sql> {sql}")
-        with dbapi.connect(url) as connection:
+        with closing(dbapi.connect(url)) as connection, connection:
             connection.execute(sql)
 
     def count(self, database: str) -> dict[str, int]:
         """Return the number of rows of harel's tables."""
         name = database if "://" in database else str(self.folder / database)
-        with dbapi.connect(name) as connection:
+        with closing(dbapi.connect(name)) as connection:
             return {
                 table: connection.execute(f"SELECT count(*) FROM harel_{table}").fetchone()[0]
                 for table in TABLES

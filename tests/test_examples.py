@@ -75,6 +75,6 @@ def test_parcels_go_on_from_a_server(parcels: ModuleType, state: Path, sqld: Ser
     transfer.copy(Target.parse(str(state)), Target.parse(sqld.url))
     with LibsqlStore(sqld.url) as store:
         assert parcels.later_days(store) == parcels.ENDS
-    with dbapi.connect(sqld.url) as connection:
+    with closing(dbapi.connect(sqld.url)) as connection:
         left = counts(connection)
     assert {left[table] for table in ("outbox", "spawns", "timers")} == {0}
