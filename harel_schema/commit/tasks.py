@@ -158,18 +158,24 @@ class Worker:
         return outcome.unwrap()
 
     def _work(self) -> None:
-        stopped = False
-        while not stopped:
-            jobs = [self._jobs.get()]
-            while not self._jobs.empty():
-                jobs.append(self._jobs.get())
-            stopped = None in jobs
-            claimed = [job for job in jobs if job is not None and job.claim()]
-            self._commit(deque(job for job in claimed if isinstance(job.work, Unit)))
-            for job in claimed:
-                if not isinstance(job.work, Unit):
-                    _post([job], [_attempt(job.work)])
+        while self._round():
+            pass
         self._finish()
+
+    def _round(self) -> bool:
+        """Do what waits; return whether there is a next round.
+
+        A function of its own, so that a thread that waits keeps nothing alive.
+        """
+        jobs = [self._jobs.get()]
+        while not self._jobs.empty():
+            jobs.append(self._jobs.get())
+        claimed = [job for job in jobs if job is not None and job.claim()]
+        self._commit(deque(job for job in claimed if isinstance(job.work, Unit)))
+        for job in claimed:
+            if not isinstance(job.work, Unit):
+                _post([job], [_attempt(job.work)])
+        return None not in jobs
 
     def _commit(self, waiting: deque[_Job]) -> None:
         while waiting:

@@ -56,9 +56,7 @@ def store(request: pytest.FixtureRequest, any_mode: str, flavour: str) -> Iterat
 
 
 @pytest.fixture
-def open_store(
-    request: pytest.FixtureRequest, shared_mode: str, flavour: str
-) -> Iterator[Opener]:
+def open_store(request: pytest.FixtureRequest, shared_mode: str, flavour: str) -> Iterator[Opener]:
     """Yield an opener of stores that share a database, for each such mode and flavour."""
     with ExitStack() as stack:
         yield opener(request, shared_mode, flavour, stack)

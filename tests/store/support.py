@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from harel_schema import AsyncLibsqlStore, LibsqlStore
 from harel_schema.models import Event, Execution, TimerOp
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from harel_schema.commit.unit import Statement
 
 

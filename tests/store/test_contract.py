@@ -77,7 +77,7 @@ def test_a_commit_without_emits_returns_no_seqs(store) -> None:
 
 
 def test_commit_takes_a_step(store) -> None:
-    """harel 0.9 describes each commit; the description is accepted."""
+    """The description of a commit, which harel 0.9 passes, is accepted."""
     assert store.commit(new(), [], step=object()) == []
 
 
@@ -285,9 +285,7 @@ def test_a_commit_that_fails_half_way_leaves_nothing(store) -> None:
 
 def test_the_store_can_be_read_in_its_repr(store) -> None:
     """The repr names the database."""
-    assert repr(store if not hasattr(store, "store") else store.store).endswith(
-        f"{store._target}>"
-    )
+    assert repr(store if not hasattr(store, "store") else store.store).endswith(f"{store._target}>")
 
 
 def test_unknown_fields_survive_a_round_trip(store) -> None:
@@ -376,7 +374,17 @@ def test_prefixes_are_exact(store) -> None:
     """Case, LIKE's and GLOB's signs and the last characters of Unicode all match as themselves."""
     last = "\U0010ffff"
     names = ["r:A", "r:B", "R:A", "r", "s", "a_b", "aXb", "p%q", "p1q", "u[v]", "uv", "\uffff"]
-    names += ["\uffffx", "\U00010000", last, last * 2, f"x{last}", f"x{last}y", "y", "\ud7ff", "\ue000"]
+    names += [
+        "\uffffx",
+        "\U00010000",
+        last,
+        last * 2,
+        f"x{last}",
+        f"x{last}y",
+        "y",
+        "\ud7ff",
+        "\ue000",
+    ]
     for name in names:
         store.save(new(name))
     for prefix in ("", "r:", "a_", "p%", "u[", "\uffff", last, last * 2, f"x{last}", "\ud7ff", "q"):

@@ -16,7 +16,6 @@ from harel_schema.commit.unit import Unit, nothing
 from harel_schema.errors import Error, IntegrityError, StoreConflict
 from harel_schema.models import Event, Execution
 from tests.store.conftest import opener
-from tests.store.support import rows
 from tests.support.proxy import Hang
 
 if TYPE_CHECKING:
@@ -25,12 +24,18 @@ if TYPE_CHECKING:
 # A table whose foreign key is looked at by COMMIT alone, and triggers that fail in each way.
 TRAPS = (
     "CREATE TABLE trap (x INTEGER REFERENCES trap (y) DEFERRABLE INITIALLY DEFERRED, y UNIQUE)",
-    "CREATE TRIGGER late AFTER INSERT ON harel_outbox WHEN new.target_id = 'late' "
-    "BEGIN INSERT INTO trap (x) VALUES (1); END",
-    "CREATE TRIGGER abort AFTER INSERT ON harel_outbox WHEN new.target_id = 'abort' "
-    "BEGIN SELECT RAISE(ABORT, 'moved to elsewhere'); END",
-    "CREATE TRIGGER lost AFTER INSERT ON harel_outbox WHEN new.target_id = 'rollback' "
-    "BEGIN SELECT RAISE(ROLLBACK, 'all is lost'); END",
+    (
+        "CREATE TRIGGER late AFTER INSERT ON harel_outbox WHEN new.target_id = 'late' "
+        "BEGIN INSERT INTO trap (x) VALUES (1); END"
+    ),
+    (
+        "CREATE TRIGGER abort AFTER INSERT ON harel_outbox WHEN new.target_id = 'abort' "
+        "BEGIN SELECT RAISE(ABORT, 'moved to elsewhere'); END"
+    ),
+    (
+        "CREATE TRIGGER lost AFTER INSERT ON harel_outbox WHEN new.target_id = 'rollback' "
+        "BEGIN SELECT RAISE(ROLLBACK, 'all is lost'); END"
+    ),
 )
 
 
@@ -210,9 +215,7 @@ def test_a_lone_failure_leaves_no_lock(open_store, target) -> None:
         set_traps(store)
     else:
         with ExitStack() as stack:
-            set_traps(
-                stack.enter_context(LibsqlStore(open_store.database, **open_store._options))
-            )
+            set_traps(stack.enter_context(LibsqlStore(open_store.database, **open_store._options)))
         if target == "late" and hasattr(inner._backend, "_local"):
             inner._backend._local._connection.execute("PRAGMA foreign_keys=ON").fetchall()
     exe = new("e")

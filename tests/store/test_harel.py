@@ -38,22 +38,22 @@ def database(request: pytest.FixtureRequest, mode: str) -> str:
 
 
 def test_listing(store) -> None:
-    """harel's listing contract holds."""
+    """The listing contract holds."""
     contracts.assert_listing_contract(store, ordered=True, ns="n:")
 
 
 def test_purge(store) -> None:
-    """harel's purge contract holds."""
+    """The purge contract holds."""
     contracts.assert_purge_contract(store)
 
 
 def test_outbox(store) -> None:
-    """harel's outbox contract holds."""
+    """The outbox contract holds."""
     contracts.assert_outbox_contract(store)
 
 
 async def test_async_contracts(request, any_mode: str) -> None:
-    """harel's three contracts hold for the async store."""
+    """All three contracts hold for the async store."""
     driver = any_mode if any_mode in ("libsql", "sqlite3") else "libsql"
     name = database(request, any_mode)
     async with await AsyncLibsqlStore.create(name, driver=driver) as store:
@@ -89,7 +89,7 @@ def test_a_conflict_is_both_harels_and_ours() -> None:
 
 
 async def test_the_stores_satisfy_harels_protocols() -> None:
-    """harel sees a sync and an async store, each with every method and parameter."""
+    """A sync and an async store to harel, each with every method and parameter."""
     with LibsqlStore() as store:
         assert isinstance(store, ExecutionStore)
         assert not inspect.iscoroutinefunction(store.load)

@@ -6,9 +6,9 @@ import dataclasses
 import datetime as dt
 
 import harel.engine.execution as theirs
-import harel.engine.store.base as base
-import harel.spec.states as states
 import pytest
+from harel.engine.store import base
+from harel.spec import states
 from hypothesis import given
 from hypothesis import strategies as st
 

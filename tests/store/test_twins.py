@@ -35,7 +35,7 @@ def test_create_takes_what_the_constructor_takes() -> None:
 
 
 def test_every_method_of_the_async_store_is_awaitable() -> None:
-    """harel takes a store for async when `load` is a coroutine function."""
+    """A store is async to harel when `load` is a coroutine function."""
     for name in methods(AsyncLibsqlStore):
         method = getattr(AsyncLibsqlStore, name)
         assert inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method), name
