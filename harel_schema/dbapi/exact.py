@@ -9,7 +9,6 @@ hexadecimal text. `decode` turns a row back.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from harel_schema.dbapi.statements import Statement, read, tokens
@@ -25,7 +24,6 @@ __all__ = [
     "Shape",
     "columns_probe",
     "decode",
-    "has_star",
     "inline",
     "returning",
     "returning_probe",
@@ -80,17 +78,6 @@ def wrap(description: Description, columns: Description | None) -> Shape:
         f'WITH "harel exact"({",".join(names)}) AS (SELECT * FROM (',  # noqa: S608
         f') LIMIT -1) SELECT {",".join(map(_CELL.format, names))} FROM "harel exact" LIMIT -1',  # noqa: S608
         columns,
-    )
-
-
-def has_star(statement: Statement) -> bool:
-    """Whether the columns of a query depend on the tables, not only on its text."""
-    tokens, body = statement.tokens, statement.body
-    return any(
-        body[token.start] == "*"
-        and (body[before.start] in ",." or before.upper in ("SELECT", "DISTINCT", "ALL"))
-        for before, token in pairwise(tokens)
-        if token.type == "other"
     )
 
 

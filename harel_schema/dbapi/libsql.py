@@ -159,8 +159,7 @@ class LibsqlSession(LocalSession):
         shape = self._shapes.get(text)
         if shape is not None and shape.columns is None:
             return shape
-        star = exact.has_star(statement)
-        columns = self._columns(exact.columns_probe(statement)) if star else None
+        columns = self._columns(exact.columns_probe(statement)) if statement.star else None
         if shape is None or shape.columns != columns:
             # Run with every parameter NULL, which mostly finds nothing: only the names matter,
             # and a query around it would change those that occur twice.

@@ -243,16 +243,26 @@ class Sqlite3Session(LocalSession):
         try:
             cursor = self._raw.execute(statement.body, values)
             if cursor.description is None:
-                return _changes(statement, cursor.rowcount, cursor.lastrowid)
+                return self._changes(statement, cursor)
             return self._rows(statement, cursor)
         except sqlite3.Error as error:
             raise failures.from_sqlite3(error, self.where) from error
+
+    def _changes(self, statement: Statement, cursor: sqlite3.Cursor) -> Result:
+        if statement.kind is not Kind.WRITE:
+            return Result()
+        rowcount = cursor.rowcount
+        if rowcount < 0:
+            # stdlib counts only behind a first word that it knows, and WITH is none of them.
+            (rowcount,) = self._raw.execute("SELECT changes()").fetchone()
+        lastrowid = cursor.lastrowid if statement.inserts else None
+        return Result(rowcount=rowcount, lastrowid=lastrowid)
 
     def run_many(
         self, statement: Statement, rows: Iterable[tuple[Value, ...]], begin: str | None
     ) -> int:
         """Run a statement once a row, prepared once where no row has to wait for a lock."""
-        if self._deferred or statement.returning >= 0 or not (begin or self.in_transaction):
+        if self._deferred or statement.main or statement.returning >= 0 or not (begin or self.in_transaction):
             return super().run_many(statement, rows, begin)
         if begin:
             self._attempt(read(f"BEGIN {begin}"), ())
@@ -296,9 +306,3 @@ class Sqlite3Session(LocalSession):
     ) -> None:
         """Let SQL call a function of Python."""
         self._raw.create_function(name, narg, function, deterministic=deterministic)
-
-
-def _changes(statement: Statement, rowcount: int, lastrowid: int | None) -> Result:
-    if statement.kind is not Kind.WRITE:
-        return Result()
-    return Result(rowcount=rowcount, lastrowid=lastrowid if statement.inserts else None)

@@ -137,8 +137,9 @@ class RemoteSession:
     def _once(self, statement: Statement, values: tuple[Value, ...], begin: str | None) -> Result:
         guard = OPEN if self._open else None
         step = steps.of(statement, values)
+        plan = steps.one(step, guard, begin, star=statement.star)
         try:
-            results = self._chain(steps.one(step, guard, begin), ends=statement.kind is Kind.COMMIT)
+            results = self._chain(plan, ends=statement.kind is Kind.COMMIT)
         except e.Error as error:
             if error.code != "RESPONSE_TOO_LARGE" or statement.kind is not Kind.READ:
                 raise

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from harel_schema.errors import ProgrammingError
@@ -101,8 +102,9 @@ class Statement:
     `body` is its text from the first token to the last, without the semicolon; positions count in
     it. `names` holds one name a parameter, or is None when no placeholder has a name. `mode` is
     the mode of a BEGIN, and "TO" for a ROLLBACK to a savepoint. `main` is the place of the main
-    verb among the tokens, `returning` that of RETURNING, or -1. `more` tells whether another
-    statement follows.
+    verb among the tokens, `returning` that of RETURNING, or -1. `star` tells whether the columns
+    of a query depend on its tables and not only on its text; `more`, whether another statement
+    follows.
     """
 
     kind: Kind
@@ -115,6 +117,7 @@ class Statement:
     mode: str = ""
     main: int = 0
     returning: int = -1
+    star: bool = False
     more: bool = False
 
     @property
@@ -171,6 +174,7 @@ def _read(sql: str) -> Statement:
         mode=_mode(verb, own),
         main=at,
         returning=_returning(body, own, at) if verb in _MAIN_VERBS[2:] else -1,
+        star=_star(body, own),
         more=more,
     )
 
@@ -270,6 +274,15 @@ def _mode(verb: str, own: tuple[Token, ...]) -> str:
     if verb == "BEGIN":
         return words[0] if words and words[0] in ("IMMEDIATE", "EXCLUSIVE") else "DEFERRED"
     return "TO" if verb == "ROLLBACK" and "TO" in words else ""
+
+
+def _star(sql: str, own: tuple[Token, ...]) -> bool:
+    return any(
+        sql[token.start] == "*"
+        and (sql[before.start] in ",." or before.upper in ("SELECT", "DISTINCT", "ALL", "RETURNING"))
+        for before, token in pairwise(own)
+        if token.type == "other"
+    )
 
 
 def _returning(sql: str, own: tuple[Token, ...], at: int) -> int:

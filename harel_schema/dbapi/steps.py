@@ -19,6 +19,7 @@ __all__ = ["Plan", "chunks", "description", "many", "of", "one", "result", "scri
 # Far below the 32 MB that a server takes in one request.
 _CHUNK_ROWS = 500
 _CHUNK_BYTES = 4_000_000
+_LOOK = m.Statement("SELECT 1 FROM sqlite_schema LIMIT 0", want_rows=False)
 
 
 class Plan(NamedTuple):
@@ -38,9 +39,15 @@ def of(statement: Statement, values: tuple[Value, ...], *, want_rows: bool = Tru
     return m.Statement(statement.body, dict(zip(statement.names, args, strict=True)), want_rows)
 
 
-def one(statement: m.Statement, guard: m.Condition | None, begin: str | None) -> Plan:
-    """Return the plan of one statement, in a transaction of its own if `begin`."""
-    return _chain((statement,), guard, begin)
+def one(
+    statement: m.Statement, guard: m.Condition | None, begin: str | None, *, star: bool = False
+) -> Plan:
+    """Return the plan of one statement, in a transaction of its own if `begin`.
+
+    `star` says that its columns depend on the schema. The server takes them from what it knows of
+    the schema before it runs the statement, so a step that looks at the schema goes first.
+    """
+    return _chain((statement,), guard, begin, look=star)
 
 
 def many(
@@ -60,18 +67,26 @@ def script(statements: Sequence[Statement], guard: m.Condition | None) -> Plan:
     return Plan(tuple(map(m.Step, found, conditions)), 0, len(found))
 
 
-def _chain(statements: Sequence[m.Statement], guard: m.Condition | None, begin: str | None) -> Plan:
+def _chain(
+    statements: Sequence[m.Statement],
+    guard: m.Condition | None,
+    begin: str | None,
+    *,
+    look: bool = False,
+) -> Plan:
     steps: list[m.Step] = []
     if begin is not None:
         steps.append(m.Step(m.Statement(f"BEGIN {begin}")))
         guard = OPEN
+    if look:
+        steps.append(m.Step(_LOOK))
     first = len(steps)
     for statement in statements:
         before = m.Ok(len(steps) - 1) if steps else None
         steps.append(m.Step(statement, _both(before, guard)))
     if begin is not None:
         # A statement that fails takes the transaction that was begun for it with it.
-        failed = m.And((m.Err(first), OPEN))
+        failed = m.And((m.Not(m.Ok(first)), OPEN))
         steps.append(m.Step(m.Statement("ROLLBACK"), failed))
     return Plan(tuple(steps), first, first + len(statements))
 
