@@ -138,8 +138,12 @@ def test_an_interrupted_leader_after_commit_tells_the_others(store) -> None:
 def test_a_signal_withdraws_a_caller_that_waits(store) -> None:
     """KeyboardInterrupt while waiting for the leader: the commit is withdrawn, nothing hangs."""
 
+    struck = threading.Event()
+
     def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+        if not struck.is_set():
+            struck.set()
+            raise KeyboardInterrupt
 
     exe, main = new("mine"), threading.main_thread().ident
     before = signal.signal(signal.SIGUSR1, interrupt)
@@ -153,7 +157,9 @@ def test_a_signal_withdraws_a_caller_that_waits(store) -> None:
                 def strike() -> None:
                     while not store._group._waiting:
                         pass
-                    signal.pthread_kill(main, signal.SIGUSR1)
+                    # One that arrives just before the wait begins does not end the wait.
+                    while not struck.wait(0.01):
+                        signal.pthread_kill(main, signal.SIGUSR1)
 
                 pool.submit(strike)
                 with pytest.raises(KeyboardInterrupt):
