@@ -19,6 +19,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    event,
     func,
     insert,
     select,
@@ -109,16 +110,23 @@ def test_an_integer_beyond_64_bits_is_refused(cells: Engine) -> None:
         connection.execute(insert(CELLS), {"number": 2**63})
 
 
-def test_inserted_rows_are_returned_in_order(cells: Engine) -> None:
-    """INSERT of many rows with RETURNING gives each row its key, in the order of the rows."""
-    rows = [{"number": n} for n in range(2500)]
+def test_many_inserted_rows_are_few_statements(cells: Engine) -> None:
+    """INSERT of many rows with RETURNING sends them by the thousand, and returns every row."""
+    statements: list[object] = []
+    event.listen(cells, "before_cursor_execute", lambda *arguments: statements.append(arguments))
     with cells.begin() as connection:
-        statement = insert(CELLS).returning(
-            CELLS.c.id, CELLS.c.number, sort_by_parameter_order=True
-        )
-        returned = connection.execute(statement, rows).all()
-        assert [number for _, number in returned] == list(range(2500))
-        assert connection.scalar(select(func.count()).select_from(CELLS)) == 2500
+        inserted = insert(CELLS).returning(CELLS.c.number)
+        returned = connection.scalars(inserted, [{"number": n} for n in range(2500)]).all()
+    assert sorted(returned) == list(range(2500))
+    assert len(statements) <= 4
+
+
+def test_inserted_rows_are_returned_in_order(cells: Engine) -> None:
+    """`sort_by_parameter_order` gives each row its key, in the order of the rows."""
+    inserted = insert(CELLS).returning(CELLS.c.id, CELLS.c.number, sort_by_parameter_order=True)
+    with cells.begin() as connection:
+        returned = connection.execute(inserted, [{"number": n} for n in range(20)]).all()
+    assert returned == [(n + 1, n) for n in range(20)]
 
 
 def test_counts_of_changed_rows_are_those_of_the_statement(cells: Engine) -> None:

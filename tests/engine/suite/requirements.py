@@ -8,27 +8,74 @@ from sqlalchemy.testing import exclusions
 from sqlalchemy.testing.requirements import SuiteRequirements
 
 # The suite assumes that a dialect has none of these. SQLite has them all.
-SUPPORTED = """
-    autocommit check_constraint_reflection computed_columns computed_columns_reflect_persisted
-    computed_columns_stored computed_columns_virtual create_table_as ctes ctes_with_values
-    date_historic datetime_historic datetime_literals dbapi_lastrowid except_
-    expression_server_defaults fetch_expression fetch_offset_with_options
-    fk_constraint_option_reflection_ondelete_noaction
-    fk_constraint_option_reflection_ondelete_restrict
-    fk_constraint_option_reflection_onupdate_restrict float_or_double_precision_behaves_generically
-    foreign_key_constraint_name_reflection foreign_key_constraint_option_reflection_ondelete
-    foreign_key_constraint_option_reflection_onupdate index_ddl_if_exists
-    indexes_check_column_order indexes_with_expressions infinity_floats
-    inline_check_constraint_reflection intersect isolation_level json_array_indexes json_type
-    legacy_unconditional_json_extract mod_operator_as_percent_sign nullsordering nvarchar_types
-    order_by_collation order_by_label_with_expression percent_schema_names
-    precision_numerics_enotation_small precision_numerics_retains_significant_digits
-    reflect_table_options reflects_pk_names regexp_match repeated_column_foreign_keys savepoints
-    schemas server_defaults skip_autocommit_rollback supports_bitwise_and supports_bitwise_not
-    supports_bitwise_or supports_bitwise_shift supports_bitwise_xor table_ddl_if_exists tuple_in
-    tuple_in_w_empty unicode_ddl update_from view_column_reflection view_reflection views
-    window_functions window_range window_range_numeric
-""".split()
+SUPPORTED = [
+    "autocommit",
+    "check_constraint_reflection",
+    "computed_columns",
+    "computed_columns_reflect_persisted",
+    "computed_columns_stored",
+    "computed_columns_virtual",
+    "create_table_as",
+    "ctes",
+    "ctes_with_values",
+    "date_historic",
+    "datetime_historic",
+    "datetime_literals",
+    "dbapi_lastrowid",
+    "except_",
+    "expression_server_defaults",
+    "fetch_expression",
+    "fetch_offset_with_options",
+    "fk_constraint_option_reflection_ondelete_noaction",
+    "fk_constraint_option_reflection_ondelete_restrict",
+    "fk_constraint_option_reflection_onupdate_restrict",
+    "float_or_double_precision_behaves_generically",
+    "foreign_key_constraint_name_reflection",
+    "foreign_key_constraint_option_reflection_ondelete",
+    "foreign_key_constraint_option_reflection_onupdate",
+    "index_ddl_if_exists",
+    "indexes_check_column_order",
+    "indexes_with_expressions",
+    "infinity_floats",
+    "inline_check_constraint_reflection",
+    "intersect",
+    "isolation_level",
+    "json_array_indexes",
+    "json_type",
+    "legacy_unconditional_json_extract",
+    "mod_operator_as_percent_sign",
+    "nullsordering",
+    "nvarchar_types",
+    "order_by_collation",
+    "order_by_label_with_expression",
+    "percent_schema_names",
+    "precision_numerics_enotation_small",
+    "precision_numerics_retains_significant_digits",
+    "reflect_table_options",
+    "reflects_pk_names",
+    "regexp_match",
+    "repeated_column_foreign_keys",
+    "savepoints",
+    "schemas",
+    "server_defaults",
+    "skip_autocommit_rollback",
+    "supports_bitwise_and",
+    "supports_bitwise_not",
+    "supports_bitwise_or",
+    "supports_bitwise_shift",
+    "supports_bitwise_xor",
+    "table_ddl_if_exists",
+    "tuple_in",
+    "tuple_in_w_empty",
+    "unicode_ddl",
+    "update_from",
+    "view_column_reflection",
+    "view_reflection",
+    "views",
+    "window_functions",
+    "window_range",
+    "window_range_numeric",
+]
 
 # SQLite has none of these, whatever the driver; the suite assumes that every dialect does.
 UNSUPPORTED = {
@@ -58,7 +105,8 @@ def _is_pysqlite(config: Any) -> bool:
     return bool(config.db.driver == "pysqlite")
 
 
-def _is_remote(config: Any) -> bool:
+def is_remote(config: Any) -> bool:
+    """Tell whether a configuration of the suite names a server."""
     return bool(config.db.url.host)
 
 
@@ -68,7 +116,7 @@ def _is_libsql(config: Any) -> bool:
 
 EXCLUSIONS = (
     (lambda: True, UNSUPPORTED),
-    (_is_remote, UNSUPPORTED_REMOTE),
+    (is_remote, UNSUPPORTED_REMOTE),
     (_is_libsql, UNSUPPORTED_LIBSQL),
     (_is_pysqlite, UNSUPPORTED_PYSQLITE),
 )
