@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ MEETS = {
     "click": {"cli"},
     "cryptography": {"testing"},
     "harel": {"harel"},
-    "httpx": {"hrana"},
+    "httpx": {"dbapi", "hrana"},
     "libsql": {"dbapi"},
     "libsql_experimental": {"dbapi"},
     "pytest": {"testing"},
@@ -57,6 +58,7 @@ def module_of(path: Path) -> str:
     return "" if name == "__init__" else name
 
 
+@cache
 def modules() -> dict[str, set[str]]:
     """Return each module of the package with the dotted names that its files import."""
     found: dict[str, set[str]] = {}
