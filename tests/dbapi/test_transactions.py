@@ -62,9 +62,9 @@ def test_without_isolation_level_nothing_begins(connection, sql):
     assert not connection.in_transaction
 
 
-def test_a_transaction_takes_the_lock_when_it_begins(open_any):
+def test_a_transaction_takes_the_lock_when_it_begins(open_local):
     """IMMEDIATE, the default, holds the write lock from its first statement on."""
-    one, two = open_any(), open_any(timeout=0)
+    one, two = open_local(), open_local(timeout=0)
     one.execute("CREATE TABLE t (a)")
     one.commit()
     one.execute("UPDATE t SET a = 1")
