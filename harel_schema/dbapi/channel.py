@@ -104,9 +104,6 @@ class Channel:
         self._stream = None
 
     def close(self) -> None:
-        """Close the stream, which rolls back what is open on it, and the HTTP connections."""
-        try:
-            if self._stream is not None:
-                self._stream.close()
-        finally:
-            self._client.close()
+        """Close the stream, which rolls back what is open on it; never raises."""
+        if self._stream is not None:
+            self._stream.close()

@@ -262,7 +262,12 @@ class Sqlite3Session(LocalSession):
         self, statement: Statement, rows: Iterable[tuple[Value, ...]], begin: str | None
     ) -> int:
         """Run a statement once a row, prepared once where no row has to wait for a lock."""
-        if self._deferred or statement.main or statement.returning >= 0 or not (begin or self.in_transaction):
+        if (
+            self._deferred
+            or statement.main
+            or statement.returning >= 0
+            or not (begin or self.in_transaction)
+        ):
             return super().run_many(statement, rows, begin)
         if begin:
             self._attempt(read(f"BEGIN {begin}"), ())

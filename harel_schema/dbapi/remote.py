@@ -47,7 +47,8 @@ class RemoteSession:
         self.where = str(target)
         self._timeout = timeout
         self._read_only = read_only
-        self._channel = Channel(Client(target.url, auth_token=target.auth_token))
+        self._client = Client(target.url, auth_token=target.auth_token)
+        self._channel = Channel(self._client)
         self._open = False
         self._lost = False
         self._pending: weakref.ref[_Rest] | None = None
@@ -125,10 +126,12 @@ class RemoteSession:
         if rest:
             rest.close()
         self._channel.close()
+        self._client.close()
 
     def discard(self) -> None:
-        """Drop the stream, for the server to roll back when it expires; see `Session`."""
+        """Hang up; the server rolls back when the stream expires. See `Session`."""
         self._channel.drop()
+        self._client.close()
 
     def abandon(self) -> None:
         """Leave the parent's sockets alone; see `Session`."""

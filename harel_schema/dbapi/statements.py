@@ -279,7 +279,9 @@ def _mode(verb: str, own: tuple[Token, ...]) -> str:
 def _star(sql: str, own: tuple[Token, ...]) -> bool:
     return any(
         sql[token.start] == "*"
-        and (sql[before.start] in ",." or before.upper in ("SELECT", "DISTINCT", "ALL", "RETURNING"))
+        and (
+            sql[before.start] in ",." or before.upper in ("SELECT", "DISTINCT", "ALL", "RETURNING")
+        )
         for before, token in pairwise(own)
         if token.type == "other"
     )

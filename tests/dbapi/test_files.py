@@ -26,9 +26,7 @@ def make(path, *, mode="wal", rows=1):
 
 def snapshot(folder):
     """Return every file of a folder with its bytes and its time of change."""
-    return {
-        path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()
-    }
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("second", LOCAL)
@@ -137,7 +135,7 @@ def test_paths_that_cannot_be_opened(tmp_path, driver):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["a b?c#d%20.db", "ünï.db", "file.db?mode=memory", "it's \"q\".db"])
+@pytest.mark.parametrize("name", ["a b?c#d%20.db", "ünï.db", "file.db?mode=memory", 'it\'s "q".db'])
 def test_any_file_name(open_local, tmp_path, name):
     """A file name is taken as it is, whatever a URI would make of it."""
     connection = open_local(name)

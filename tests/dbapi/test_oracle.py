@@ -176,7 +176,7 @@ def test_fetching_from_nothing(any_connection):
 
 
 def test_executemany(any_connection):
-    """executemany takes any iterable of parameters, adds up the rows, and drops RETURNING's."""
+    """Executemany takes any iterable of parameters, adds up the rows, and drops RETURNING's."""
     any_connection.execute("CREATE TABLE t (a, b)")
     cursor = any_connection.executemany(
         "INSERT INTO t VALUES (:x, :y) RETURNING a", ({"x": i, "y": 2**40} for i in range(1200))
@@ -191,7 +191,7 @@ def test_executemany(any_connection):
 
 
 def test_executemany_refuses_a_query(any_connection):
-    """executemany is for statements that change rows."""
+    """Executemany is for statements that change rows."""
     with pytest.raises(dbapi.ProgrammingError):
         any_connection.executemany("SELECT ?", [(1,)])
 

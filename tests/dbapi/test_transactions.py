@@ -100,7 +100,7 @@ def test_unknown_isolation_level(connection, mode):
 
 
 def test_commit_and_rollback_outside_a_transaction(connection):
-    """commit and rollback do nothing when nothing is open."""
+    """Commit and rollback do nothing when nothing is open."""
     connection.commit()
     connection.rollback()
     assert not connection.in_transaction

@@ -67,9 +67,7 @@ def test_edges_match_stdlib_in_every_column(any_connection, oracle, declared):
     assert ours == [list(map(identity, row)) for row in oracle.execute(query)]
 
 
-@settings(
-    max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=20))
 def test_any_value_round_trips(any_connection, rows):
     """Any value comes back with its type and bits, by SELECT and by RETURNING."""
@@ -195,7 +193,7 @@ def test_text_of_a_utf16_database(open_local):
 
 def test_uneven_statements_stay_exact(any_connection):
     """Stars, duplicate names, compound and recursive queries give names and rows unchanged."""
-    any_connection.execute("CREATE TABLE t (a, \"b c\", a2)")
+    any_connection.execute('CREATE TABLE t (a, "b c", a2)')
     any_connection.execute("INSERT INTO t VALUES (?, 2, x'00')", ("x\0",))
     cases = {
         "SELECT *, a AS a, t.* FROM t": ["a", "b c", "a2", "a", "a", "b c", "a2"],
@@ -228,8 +226,8 @@ def test_a_star_follows_the_schema(open_any):
 RETURNING = [
     "*",
     "id, a",
-    "t.a, \"a\", A",
-    "a AS x, a y, a \"z z\"",
+    't.a, "a", A',
+    'a AS x, a y, a "z z"',
     "upper(a) || 'x', a IS NULL, a ISNULL, CAST(a AS TEXT) end_",
     "*, id, *",
     "CASE WHEN a = 'q' THEN a ELSE id END, (SELECT count(*) FROM u), x'00' AS b",
