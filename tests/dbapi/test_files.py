@@ -99,7 +99,7 @@ def test_a_read_only_connection_refuses_writes(open_local, tmp_path, sql):
     """Nothing gets past `read_only`, not even a PRAGMA that would lift it."""
     make(tmp_path / "state.db")
     connection = open_local(read_only=True)
-    with pytest.raises(dbapi.OperationalError, match="read-?only") as caught:
+    with pytest.raises(dbapi.OperationalError, match=r"read-?only") as caught:
         connection.execute(sql)
     assert caught.value.code == "SQLITE_READONLY"
     assert connection.execute("PRAGMA query_only").fetchone() == (1,)

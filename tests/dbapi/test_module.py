@@ -52,13 +52,11 @@ def test_constructors():
 
 def test_type_objects():
     """A type object equals the Python types of its values and no others."""
-    assert str == dbapi.STRING
-    assert bytes == dbapi.BINARY
-    assert int == dbapi.NUMBER
-    assert float == dbapi.NUMBER
-    assert int == dbapi.ROWID
-    assert bytes != dbapi.STRING
-    assert str != dbapi.DATETIME
+    types = (str, bytes, int, float)
+    assert [
+        [each.__name__ for each in types if wanted == each]
+        for wanted in (dbapi.STRING, dbapi.BINARY, dbapi.NUMBER, dbapi.ROWID, dbapi.DATETIME)
+    ] == [["str"], ["bytes"], ["int", "float"], ["int"], []]
     assert len({dbapi.STRING, dbapi.BINARY, dbapi.NUMBER, dbapi.DATETIME, dbapi.ROWID}) == 5
 
 
@@ -103,7 +101,7 @@ heavy = {"httpx", "sqlalchemy", "alembic", "sqlglot", "libsql", "libsql_experime
 bad = heavy.intersection(sys.modules)
 raise SystemExit(", ".join(bad) or 0)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

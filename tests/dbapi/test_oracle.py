@@ -11,8 +11,9 @@ from harel_schema import dbapi
 SETUP = (
     "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT UNIQUE, b REAL CHECK (b < 100))",
     "CREATE TABLE log (x NOT NULL)",
-    "CREATE TRIGGER tr AFTER INSERT ON t BEGIN INSERT INTO log VALUES (1); "
-    "INSERT INTO log VALUES (2); END",
+    """CREATE TRIGGER tr AFTER INSERT ON t BEGIN
+        INSERT INTO log VALUES (1); INSERT INTO log VALUES (2);
+    END""",
     "CREATE TRIGGER fence BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'moved to ''x'''); END",
     "INSERT INTO t VALUES (1, 'one', 1.0), (2, 'two', 2.0)",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from enum import Enum, IntEnum
+from enum import IntEnum, StrEnum
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -109,7 +109,7 @@ def test_nan_is_null(any_connection):
     )
 
 
-class _Text(str, Enum):
+class _Text(StrEnum):
     A = "a"
 
 
