@@ -30,7 +30,7 @@ def expected(revision: str, prefix: str) -> Schema:
 @cache
 def transport(prefix: str) -> Schema:
     """The transport's two tables with their indexes, as harel makes them itself."""
-    return made(transport_sql(prefix), None)
+    return made(transport_sql(prefix))
 
 
 @cache
@@ -42,7 +42,7 @@ def chain() -> tuple[str, ...]:
 
 
 @cache
-def made(statements: tuple[str, ...], prefix: str | None) -> Schema:
+def made(statements: tuple[str, ...], prefix: str | None = None) -> Schema:
     """The schema that statements make in an empty database; `prefix` is as in `introspect.read`."""
     with closing(dbapi.connect(":memory:")) as connection:
         for statement in statements:
