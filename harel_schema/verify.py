@@ -220,7 +220,7 @@ def _full(
 ) -> _Compared:
     compared: _Compared = []
     a, b = databases
-    for table, tally_a, tally_b, pairs in compare_tables(a, b, tables, meter):
+    for table, side_a, side_b, pairs in compare_tables(a, b, tables, meter):
         counts: Counter[Kind] = Counter()
         shown: list[RowDifference] = []
         for pair in pairs:
@@ -229,13 +229,13 @@ def _full(
                 shown.append(_row_difference(table, pair))
         result = TableVerify(
             name=table.name,
-            rows_a=tally_a.rows,
-            rows_b=tally_b.rows,
+            rows_a=side_a.rows,
+            rows_b=side_b.rows,
             changed=counts["changed"],
             missing=counts["missing"],
             extra=counts["extra"],
-            digest_a=tally_a.hexdigest(),
-            digest_b=tally_b.hexdigest(),
+            digest_a=side_a.hexdigest(),
+            digest_b=side_b.hexdigest(),
         )
         compared.append((result, shown))
     return compared

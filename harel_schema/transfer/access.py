@@ -12,7 +12,7 @@ import time
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from harel_schema import dbapi, hrana, introspect
 from harel_schema.errors import (
@@ -20,6 +20,7 @@ from harel_schema.errors import (
     ConnectionLost,
     IntegrityError,
     OperationalError,
+    ServerError,
     TransactionLost,
     TransferError,
 )
@@ -39,14 +40,20 @@ __all__ = [
     "LocalDatabase",
     "RemoteDatabase",
     "Work",
+    "is_passing",
     "number",
     "open_database",
+    "patiently",
+    "pause",
     "size_of",
 ]
 
 _TIMEOUT = 60.0
 _ATTEMPTS = 6
+_FIRST_WAIT = 0.05
 _LONGEST_WAIT = 5.0
+# What a gateway answers when it is overloaded, or its server is away for a moment.
+_PASSING = (429, 502, 503, 504)
 # SQLITE_MAX_VARIABLE_NUMBER of a server.
 _VARIABLES = 32_766
 # Steps of a transaction before the first statement: PRAGMA, BEGIN.
@@ -62,6 +69,7 @@ class Insert:
     keep_existing: bool = False
 
 
+_T = TypeVar("_T")
 _SIZE = Query("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 
 Cells: TypeAlias = tuple[Any, ...]
@@ -86,7 +94,7 @@ class Database(Protocol):
     def snapshot(self) -> AbstractContextManager[None]:
         """Hold one state of a file for all that is read inside; a server cannot."""
 
-    def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Row]]:
+    def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Cells]]:
         """Yield the rows of `queries`, each with the position of its query, in one snapshot.
 
         The memory in use does not grow with the result.
@@ -123,6 +131,32 @@ def open_database(target: Target, *, read_only: bool) -> Iterator[Database]:
         yield database
     finally:
         database.close()
+
+
+def is_passing(error: OperationalError) -> bool:
+    """Return whether the same request may succeed a little later."""
+    if isinstance(error, ServerError):
+        return error.status in _PASSING
+    return isinstance(error, ConnectionLost | BusyError | TransactionLost)
+
+
+def pause(attempt: int) -> None:
+    """Wait before attempt number `attempt`, from 0; the first repetition comes at once."""
+    if attempt > 1:
+        time.sleep(random.random() * min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt))  # noqa: S311
+
+
+def patiently(action: Callable[[], _T]) -> _T:
+    """Return what `action`, which only reads, gives; repeat it while its failure may pass."""
+    attempt = 0
+    while True:
+        pause(attempt)
+        try:
+            return action()
+        except OperationalError as exc:
+            attempt += 1
+            if attempt == _ATTEMPTS or not is_passing(exc):
+                raise
 
 
 def number(database: Database, query: Query) -> int:
@@ -166,7 +200,7 @@ class LocalDatabase:
         finally:
             self._connection.rollback()
 
-    def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Row]]:
+    def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Cells]]:
         """See `Database`; the snapshot is that of the transaction that is open."""
         for position, query in enumerate(queries):
             for row in self._connection.execute(*query):
@@ -204,18 +238,24 @@ class RemoteDatabase:
 
     def schema(self, prefix: str | None) -> Schema:
         """See `Database`."""
-        with closing(dbapi.connect(self.target, timeout=_TIMEOUT, read_only=True)) as connection:
-            return introspect.read(connection, prefix=prefix)
+
+        def read() -> Schema:
+            connected = dbapi.connect(self.target, timeout=_TIMEOUT, read_only=True)
+            with closing(connected) as connection:
+                return introspect.read(connection, prefix=prefix)
+
+        return patiently(read)
 
     def query(self, query: Query) -> list[Cells]:
         """See `Database`."""
-        return [*self._client.execute(hrana.Statement(*query), idempotent=True).rows]
+        statement = hrana.Statement(*query)
+        return patiently(lambda: [*self._client.execute(statement, idempotent=True).rows])
 
     def snapshot(self) -> AbstractContextManager[None]:
         """See `Database`."""
         return nullcontext()
 
-    def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Row]]:
+    def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Cells]]:
         """See `Database`; one streamed request."""
         statements = [hrana.Statement(*query) for query in queries]
         entries = self._client.cursor(_in_transaction(statements, begin="BEGIN"))
@@ -236,8 +276,7 @@ class RemoteDatabase:
         batch = _in_transaction(statements, begin="BEGIN IMMEDIATE")
         failure: OperationalError | None = None
         for attempt in range(_ATTEMPTS):
-            if attempt:
-                time.sleep(random.random() * min(_LONGEST_WAIT, 0.1 * 2**attempt))  # noqa: S311
+            pause(attempt)
             try:
                 if failure is not None and applied():
                     return
@@ -246,7 +285,9 @@ class RemoteDatabase:
                 if applied():
                     return
                 raise
-            except (ConnectionLost, BusyError, TransactionLost) as exc:
+            except OperationalError as exc:
+                if not is_passing(exc):
+                    raise
                 failure = exc
             else:
                 return

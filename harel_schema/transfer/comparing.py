@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from harel_schema import rows
 from harel_schema.rows import DIGEST_SIZE
+from harel_schema.transfer.progress import Tally
 from harel_schema.transfer.reading import TableReader
 
 if TYPE_CHECKING:
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from harel_schema.transfer.layout import Layout
     from harel_schema.transfer.progress import Meter
 
-__all__ = ["Kind", "Pair", "Tally", "compare", "compare_tables"]
-
-_STEP = 5_000
+__all__ = ["Kind", "Pair", "Side", "compare", "compare_tables"]
 
 Kind: TypeAlias = Literal["changed", "missing", "extra"]
 
@@ -38,21 +37,24 @@ class Pair:
     b: Row | None
 
 
-class Tally:
-    """What was read of a table: rows and canonical bytes so far, and their digest."""
+class Side:
+    """What was read of a table of one database: its rows, and their digest."""
 
-    __slots__ = ("_hash", "rows", "size")
+    __slots__ = ("_hash", "tally")
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.size = 0
+    def __init__(self, table: str, meter: Meter | None) -> None:
+        self.tally = Tally(table, meter)
         self._hash = blake2b(digest_size=DIGEST_SIZE)
 
     def add(self, encoded: bytes) -> None:
         """Count a row, given as its canonical bytes."""
-        self.rows += 1
-        self.size += len(encoded)
+        self.tally.add(len(encoded))
         self._hash.update(encoded)
+
+    @property
+    def rows(self) -> int:
+        """The rows that were read."""
+        return self.tally.rows
 
     def hexdigest(self) -> str:
         """Return the digest of the rows in key order, as hexadecimal text."""
@@ -60,7 +62,7 @@ class Tally:
 
 
 def compare(
-    layout: Layout, rows_a: Iterator[Row], rows_b: Iterator[Row], tally_a: Tally, tally_b: Tally
+    layout: Layout, rows_a: Iterator[Row], rows_b: Iterator[Row], side_a: Side, side_b: Side
 ) -> Iterator[Pair]:
     """Yield where the rows of a table differ. Both come in the order of the key.
 
@@ -68,44 +70,34 @@ def compare(
     """
     a, b = next(rows_a, None), next(rows_b, None)
     while a is not None or b is not None:
-        side = _first(layout, a, b)
+        order = _first(layout, a, b)
         encoded_a = encoded_b = b""
-        if a is not None and side <= 0:
+        if a is not None and order <= 0:
             encoded_a = rows.encode(a)
-            tally_a.add(encoded_a)
-        if b is not None and side >= 0:
+            side_a.add(encoded_a)
+        if b is not None and order >= 0:
             encoded_b = rows.encode(b)
-            tally_b.add(encoded_b)
+            side_b.add(encoded_b)
         if encoded_a != encoded_b:
-            yield _pair(side, a, b)
-        if side <= 0:
+            yield _pair(order, a, b)
+        if order <= 0:
             a = next(rows_a, None)
-        if side >= 0:
+        if order >= 0:
             b = next(rows_b, None)
 
 
 def compare_tables(
     a: Database, b: Database, tables: Sequence[Layout], meter: Meter
-) -> Iterator[tuple[Layout, Tally, Tally, Iterator[Pair]]]:
+) -> Iterator[tuple[Layout, Side, Side, Iterator[Pair]]]:
     """Yield each table with what was read of both sides, and its differences.
 
-    The tallies are complete when the differences were read to their end.
+    The sides are complete when the differences were read to their end.
     """
     readers = TableReader(a, tables), TableReader(b, tables)
     for (table, rows_a), (_, rows_b) in zip(*(r.tables() for r in readers), strict=True):
-        tally_a, tally_b = Tally(), Tally()
-        counted = _counted(rows_a, table.name, tally_a, meter)
-        yield table, tally_a, tally_b, compare(table, counted, rows_b, tally_a, tally_b)
-
-
-def _counted(found: Iterator[Row], table: str, tally: Tally, meter: Meter) -> Iterator[Row]:
-    seen_rows = seen_bytes = 0
-    for number, row in enumerate(found, 1):
-        yield row
-        if number % _STEP == 0:
-            meter.add(table, tally.rows - seen_rows, tally.size - seen_bytes)
-            seen_rows, seen_bytes = tally.rows, tally.size
-    meter.add(table, tally.rows - seen_rows, tally.size - seen_bytes)
+        side_a, side_b = Side(table.name, meter), Side(table.name, None)
+        yield table, side_a, side_b, compare(table, rows_a, rows_b, side_a, side_b)
+        side_a.tally.tell()
 
 
 def _first(layout: Layout, a: Row | None, b: Row | None) -> int:
@@ -119,9 +111,9 @@ def _first(layout: Layout, a: Row | None, b: Row | None) -> int:
     return (order_a > order_b) - (order_a < order_b)
 
 
-def _pair(side: int, a: Row | None, b: Row | None) -> Pair:
-    if side < 0:
+def _pair(order: int, a: Row | None, b: Row | None) -> Pair:
+    if order < 0:
         return Pair("missing", a, None)
-    if side > 0:
+    if order > 0:
         return Pair("extra", None, b)
     return Pair("changed", a, b)

@@ -131,7 +131,7 @@ class _Job:
                 self._source,
                 self._layouts,
                 to_server=self._dest.kind == "remote",
-                progress=self._meter.add,
+                meter=self._meter,
             )
             preflight.check_space(self._dest, size_of(self._source))
             return self._decide(dest)
@@ -145,6 +145,11 @@ class _Job:
         if options.replace:
             return found
         if found.state == "unfinished":
+            if options.merge:
+                raise TransferError(
+                    f"{dest.target} holds an unfinished copy, which cannot be merged into",
+                    remedy="finish it first, or start over with --replace",
+                )
             name = state.identity(self._source.target)
             state.check_resumable(dest, found, self._contents, name, options.prefix)
         else:
@@ -228,6 +233,7 @@ class _Job:
         for table, found in reader.tables():
             if table.name == SEQUENCES:
                 sequence_rows = list(found)
+                self._meter.add(table.name, len(sequence_rows), 0)
             else:
                 self._counts[table.name] = writer.table(table, found)
         self._snapshots = reader.snapshots

@@ -69,6 +69,7 @@ def insert_missing(
     for table, found in reader.tables():
         if table.name == SEQUENCES:
             sequence_rows = list(found)
+            meter.add(table.name, len(sequence_rows), 0)
             continue
         count = counts[table.name] = Counts(written=lacking[table.name])
         while (batch := _next_batch(found, limits)).rows:

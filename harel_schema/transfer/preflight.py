@@ -10,7 +10,7 @@ from harel_schema import rows
 from harel_schema.errors import DatabaseError, TransferError
 from harel_schema.introspect import quote
 from harel_schema.rows import RawText
-from harel_schema.transfer.access import number
+from harel_schema.transfer.access import patiently
 from harel_schema.transfer.layout import (
     Layout,
     Query,
@@ -20,15 +20,17 @@ from harel_schema.transfer.layout import (
     nullable_key,
     sequences,
 )
+from harel_schema.transfer.progress import Tally
 from harel_schema.transfer.reading import TableReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harel_schema.introspect import Table
     from harel_schema.rows import Row
     from harel_schema.target import Target
     from harel_schema.transfer.access import Database
+    from harel_schema.transfer.progress import Meter
 
 __all__ = ["Size", "check_pair", "check_rows", "check_sound", "check_space", "layouts"]
 
@@ -37,7 +39,6 @@ SERVER_ROW_LIMIT = 5_000_000
 
 _NAMED = 10
 _ROOM = 1.3
-_STEP = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,40 +155,48 @@ def check_rows(
     tables: Sequence[Layout],
     *,
     to_server: bool,
-    progress: Callable[[str, int, int], None],
+    meter: Meter,
 ) -> dict[str, Size]:
     """Read every row of the source once, and return the size of each table.
 
-    Of a server, only the rows are read whose text may not be UTF-8. `progress` is called with a
-    table, and the rows and bytes of it that were read so far. Raises `TransferError`
-    naming rows that the copy could not bring over.
+    Of a server, only the rows are read whose text may not be UTF-8. Raises
+    `TransferError` naming rows that the copy could not bring over.
     """
-    bad_text = _Findings("holds text that is not UTF-8", "repair or delete these rows")
-    too_large = _Findings(
-        f"holds rows over the server's limit of {SERVER_ROW_LIMIT:,} bytes",
-        "shorten or delete these rows",
+    if source.remote:
+        return patiently(lambda: _check_rows_of_server(source, tables))
+    bad_text, too_large = (
+        _bad_text(),
+        _Findings(
+            f"holds rows over the server's limit of {SERVER_ROW_LIMIT:,} bytes",
+            "shorten or delete these rows",
+        ),
     )
     sizes: dict[str, Size] = {}
-    if source.remote:
-        for table in tables:
-            bad_text.add(_bad_text_of_server(source, table))
-            sizes[table.name] = Size(number(source, table.count()), None)
-    else:
-        for table, found in TableReader(source, tables).tables():
-            rows_done = bytes_done = 0
-            for row in found:
-                encoded = len(rows.encode(row))
-                bad_text.add(_bad_cells(source, table, row))
-                if to_server and encoded > SERVER_ROW_LIMIT:
-                    too_large.add(_too_large(source, table, row))
-                rows_done += 1
-                bytes_done += encoded
-                if rows_done % _STEP == 0:
-                    progress(table.name, rows_done, bytes_done)
-            sizes[table.name] = Size(rows_done, bytes_done)
+    for table, found in TableReader(source, tables).tables():
+        tally = Tally(table.name, meter)
+        for row in found:
+            encoded = len(rows.encode(row))
+            bad_text.add(_bad_cells(source, table, row))
+            if to_server and encoded > SERVER_ROW_LIMIT:
+                too_large.add(_too_large(source, table, row))
+            tally.add(encoded)
+        tally.tell()
+        sizes[table.name] = Size(tally.rows, tally.size)
     bad_text.refuse(source.target)
     too_large.refuse(source.target)
     return sizes
+
+
+def _check_rows_of_server(source: Database, tables: Sequence[Layout]) -> dict[str, Size]:
+    bad_text = _bad_text()
+    bad_text.add(_bad_text_of_server(source, tables))
+    bad_text.refuse(source.target)
+    counts = source.stream([table.count() for table in tables])
+    return {tables[position].name: Size(count, None) for position, (count,) in counts}
+
+
+def _bad_text() -> _Findings:
+    return _Findings("holds text that is not UTF-8", "repair or delete these rows")
 
 
 def _too_large(source: Database, table: Layout, row: Row) -> Iterator[str]:
@@ -196,7 +205,14 @@ def _too_large(source: Database, table: Layout, row: Row) -> Iterator[str]:
         yield f"{table.name} {_place(source, table, row)} ({record:,} bytes)"
 
 
-def _bad_text_of_server(source: Database, table: Layout) -> Iterator[str]:
+def _bad_text_of_server(source: Database, tables: Sequence[Layout]) -> Iterator[str]:
+    suspicious = list(map(_suspicious, tables))
+    for position, row in source.stream([table.select(raw=True) for table in suspicious]):
+        yield from _bad_cells(source, tables[position], joined(row))
+
+
+def _suspicious(table: Layout) -> Layout:
+    """Narrow a table to the rows whose text may not be UTF-8."""
     # GLOB reads any byte over 0x7F as a character outside the range, and stops at a NUL.
     strange = "({c} GLOB '*[^' || char(1) || '-' || char(127) || ']*' OR instr({c}, char(0)))"
     cells = map(quote, table.columns)
@@ -204,9 +220,7 @@ def _bad_text_of_server(source: Database, table: Layout) -> Iterator[str]:
     where = f"({' OR '.join(tests)})"
     if table.where:
         where = f"{table.where} AND {where}"
-    query = replace(table, where=where).select(raw=True)
-    for _, row in source.stream([query]):
-        yield from _bad_cells(source, table, joined(row))
+    return replace(table, where=where)
 
 
 def _bad_cells(source: Database, table: Layout, row: Row) -> list[str]:

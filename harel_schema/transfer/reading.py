@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
-import time
 from typing import TYPE_CHECKING
 
-from harel_schema.errors import ConnectionLost, OperationalError, TransactionLost
+from harel_schema.errors import OperationalError
+from harel_schema.transfer.access import is_passing, pause
 from harel_schema.transfer.layout import joined
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class TableReader:
 
     def _recover(self, at: int, error: OperationalError, fruitless: int) -> None:
         """Prepare to go on in table `at` or after it, or raise `error`."""
-        passing = isinstance(error, ConnectionLost | TransactionLost)
+        passing = is_passing(error)
         undecodable = "utf-8" in str(error).lower()
         # A server breaks a stream off at text that is not UTF-8, and cannot say so.
         suspicious = passing and fruitless == _SUSPICIOUS
@@ -77,7 +76,7 @@ class TableReader:
         elif not passing or fruitless > _ATTEMPTS:
             raise error
         else:
-            time.sleep(random.random() * 0.1 * 2**fruitless)  # noqa: S311 - spreads the load
+            pause(fruitless)
 
     def _rows_after(self, at: int, last: Row | None) -> Iterator[tuple[int, Row]]:
         queries = [self._query(at, last)]

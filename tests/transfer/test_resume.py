@@ -1,0 +1,232 @@
+"""A copy that was stopped goes on where it was, and ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from harel_schema import drift
+from harel_schema.drift import Kind
+from harel_schema.errors import TransferError
+from harel_schema.target import Target
+from harel_schema.transfer import Limits, access, copy
+from harel_schema.transfer.access import Insert, open_database
+from harel_schema.transfer.layout import Layout, Query
+from harel_schema.transfer.ledger import Ledger, Range
+from harel_schema.verify import verify
+from tests.support.proxy import Answer, Cut, Drop, Pass
+from tests.transfer.support import contents, edit, fetch, make_source
+
+BATCH = Limits(rows=9)
+
+
+class Stop(BaseException):
+    """Raised out of a progress callback, as Ctrl-C is."""
+
+
+def stopping_at(number, error=Stop):
+    """Return a callback that raises at the `number`th report of the phase "copy"."""
+    seen = iter(range(number))
+
+    def progress(report):
+        if report.phase == "copy" and next(seen, None) is None:
+            raise error
+
+    return progress
+
+
+SUICIDAL = """
+import os, sys
+from harel_schema.transfer import Limits, copy
+
+source, dest, number = sys.argv[1:]
+seen = iter(range(int(number)))
+
+def progress(report):
+    if report.phase == "copy" and next(seen, None) is None:
+        os._exit(7)
+
+copy(source, dest, limits=Limits(rows=9), progress=progress)
+"""
+
+
+def killed(source, dest, number):
+    """Run a copy in a process that ends without any cleaning up, at report `number`."""
+    command = [sys.executable, "-c", SUICIDAL, str(source), str(dest), str(number)]
+    return subprocess.run(command, check=False, timeout=60).returncode
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 7, 20, 34])
+def test_killed_anywhere_the_rerun_ends_equal(source, dest, number):
+    """A process that dies between two batches leaves a copy that the next one finishes."""
+    assert killed(source, dest, number) == 7
+    report = copy(source, dest, limits=BATCH)
+    assert report.action == "resumed"
+    assert contents(dest) == contents(source)
+    assert not drift.check(dest)
+
+
+def test_what_was_copied_is_not_copied_again(source, dest):
+    """The rerun writes the rows that were missing, and no other."""
+    with pytest.raises(Stop):
+        copy(source, dest, limits=BATCH, progress=stopping_at(12))
+    report = copy(source, dest, limits=BATCH)
+    there = report.rows - report.written
+    assert 0 < there < report.rows
+    assert copy(source, dest).action == "already equal"
+
+
+def test_stopped_after_every_batch(source, dest):
+    """A copy that is stopped one batch further each time still ends equal."""
+    number = 0
+    while True:
+        number += 1
+        try:
+            copy(source, dest, limits=BATCH, progress=stopping_at(number))
+        except Stop:
+            continue
+        break
+    assert number > 30
+    assert contents(dest) == contents(source)
+
+
+def test_ctrl_c_between_batches(source, dest):
+    """KeyboardInterrupt leaves the ledger right."""
+    with pytest.raises(KeyboardInterrupt):
+        copy(source, dest, limits=BATCH, progress=stopping_at(8, KeyboardInterrupt))
+    copy(source, dest, limits=BATCH)
+    assert contents(dest) == contents(source)
+
+
+def test_half_a_copy_is_drift(source, dest):
+    """A check reports the ledger of an unfinished copy, and that there is no revision yet."""
+    with pytest.raises(Stop):
+        copy(source, dest, limits=BATCH, progress=stopping_at(8))
+    kinds = {difference.kind for difference in drift.check(dest)}
+    assert {Kind.LEFTOVER_LEDGER, Kind.VERSION_MISSING} <= kinds
+    assert not verify(source, dest).equal
+
+
+def test_a_source_that_changed_meanwhile(source, dest):
+    """Rows that changed, came or went in a part that was done are right in the end."""
+    with pytest.raises(Stop):
+        copy(source, dest, limits=BATCH, progress=stopping_at(30))
+    edit(
+        source,
+        "UPDATE harel_executions SET data = 'changed' WHERE id = 'e0003'",
+        "DELETE FROM harel_executions WHERE id IN ('e0008', 'e0009', 'e0017')",
+        "INSERT INTO harel_executions VALUES ('a first', 'd', '{}', 1), ('e0008x', 'd', '', 2)",
+        "DELETE FROM harel_timers",
+        "UPDATE harel_outbox SET seq = seq + 1000",
+        "UPDATE sqlite_sequence SET seq = 5000",
+    )
+    for number in range(25):
+        row = (f"e0004-{number:02}", "d", "{}", 1)
+        edit(source, ("INSERT INTO harel_executions VALUES (?, ?, ?, ?)", row))
+    copy(source, dest, limits=BATCH)
+    assert contents(dest) == contents(source)
+
+
+def test_other_limits_on_the_rerun(source, dest):
+    """The rerun may cut batches in another way; what is done stays."""
+    with pytest.raises(Stop):
+        copy(source, dest, limits=BATCH, progress=stopping_at(12))
+    ((done,),) = fetch(dest, "SELECT sum(count) FROM harel_copy_ledger WHERE tbl <> ''")
+    report = copy(source, dest, limits=Limits(rows=2))
+    assert report.rows - report.written == done
+    assert contents(dest) == contents(source)
+
+
+def test_another_source_is_refused(source, dest, tmp_path):
+    """Half a copy of one source is not finished from another one."""
+    with pytest.raises(Stop):
+        copy(source, dest, limits=BATCH, progress=stopping_at(8))
+    before = contents(dest)
+    other = make_source(tmp_path / "other.db")
+    with pytest.raises(TransferError, match=r"unfinished copy of .*source\.db; .*--replace"):
+        copy(other, dest)
+    assert contents(dest) == before
+    assert copy(other, dest, replace=True).action == "replaced"
+    assert contents(dest) == contents(other)
+
+
+def test_other_options_are_refused(source, dest):
+    """Half a copy of harel's tables is not finished with all tables."""
+    edit(source, "CREATE TABLE app (x)")
+    with pytest.raises(Stop):
+        copy(source, dest, limits=BATCH, progress=stopping_at(8))
+    with pytest.raises(TransferError, match="other tables"):
+        copy(source, dest, all_tables=True)
+    with pytest.raises(TransferError, match="unfinished"):
+        copy(source, dest, merge=True)
+
+
+def test_a_symbolic_link_is_the_same_source(source, dest, tmp_path):
+    """A source is known by its real path."""
+    with pytest.raises(Stop):
+        copy(source, dest, limits=BATCH, progress=stopping_at(8))
+    link = tmp_path / "link.db"
+    link.symlink_to(source)
+    assert copy(link, dest).action == "resumed"
+
+
+@pytest.mark.parametrize("fault", [Cut(0), Cut(40), Cut(120), Drop(), Answer(503), Answer(429)])
+def test_answers_that_get_lost(source, sqld, proxy, fault):
+    """Whatever becomes of a request to write or of its answer, each batch is applied once."""
+    proxy.script(*([fault, Pass(), Pass()] * 60))
+    copy(source, proxy.url, limits=BATCH)
+    assert contents(sqld.url) == contents(source)
+
+
+def test_cut_at_every_byte_of_an_answer(proxy):
+    """The answer to a batch may break off at any byte: then the ledger is asked."""
+    table = Layout("t", ("x",), (0,), ("x",), ("BINARY",))
+    with open_database(Target.parse(proxy.url), read_only=False) as database:
+        ledger = Ledger(database, "harel")
+        begin = [Query("CREATE TABLE t (x PRIMARY KEY)"), *ledger.begin("source", ["t"], b"run")]
+        database.transact(begin, lambda: False)
+        size, left = len(proxy.last_response), Range("t")
+        for byte in range(size + 1):
+            done = Range("t", left.lower, (byte,), 1, b"digest")
+            work = [*ledger.advance(left, done), Insert(table, [(byte,)])]
+            proxy.script(Cut(byte))
+            database.transact(work, lambda done=done: ledger.holds(done))
+            left = Range("t", (byte,))
+    assert size > 100
+    assert fetch(proxy.url, "SELECT x FROM t ORDER BY x") == [(n,) for n in range(size + 1)]
+
+
+def test_reading_a_server_that_breaks_off(source, proxy, target_file):
+    """When a stream of rows breaks, reading goes on after the last row, and the report says so."""
+    copy(source, proxy.url)
+    before = len(proxy.requests)
+    copy(proxy.url, target_file)
+    target_file.unlink()
+    requests = proxy.requests[before:]
+    streams = [at for at, request in enumerate(requests) if request.path.endswith("cursor")]
+    size = len(proxy.responses[before + streams[-1]])
+    # A request between two streams gives the broken one up.
+    proxy.script(*[Pass()] * streams[-1], Cut(size // 2), Pass(), Cut(size // 4))
+    report = copy(proxy.url, target_file, limits=BATCH)
+    assert report.snapshots == 3
+    assert "3 snapshots" in report.notes[0]
+    assert contents(target_file) == contents(source)
+
+
+def test_a_server_that_is_gone(source, sqld, monkeypatch):
+    """When the server stays away the copy gives up, and the next one goes on."""
+    monkeypatch.setattr(access, "_LONGEST_WAIT", 0.01)
+
+    def kill(report):
+        if report.phase == "copy" and report.rows_done > 20:
+            sqld.kill()
+
+    with pytest.raises(TransferError, match="run the same command again"):
+        copy(source, sqld.url, limits=BATCH, progress=kill)
+    sqld.start()
+    report = copy(source, sqld.url)
+    assert report.action == "resumed"
+    assert report.written < report.rows
+    assert contents(sqld.url) == contents(source)
