@@ -14,7 +14,7 @@ from harel_schema.dbapi.cursor import Cursor
 from harel_schema.dbapi.statements import Kind, Statement, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -70,7 +70,6 @@ class Connection:
         self._refusal: str | None = None
         self._thread = threading.get_ident() if check_same_thread else None
         self._lock = threading.Lock()
-        self._use = Use(self)
         _connections.add(self)
 
     def __repr__(self) -> str:
@@ -115,7 +114,7 @@ class Connection:
         None for a statement whose table does not exist. On a server this is ONE request, unless
         the answer is larger than the server sends in one.
         """
-        with self._use as session:
+        with self._using() as session:
             return session.run_reads([read(sql) for sql in statements])
 
     def begin(self, mode: str | None = None) -> None:
@@ -124,7 +123,7 @@ class Connection:
         Raises `OperationalError` when one is open, `BusyError` when the lock was not to be had.
         """
         statement = _BEGIN[_mode(mode or self._isolation_level or "IMMEDIATE")]
-        with self._use as session:
+        with self._using() as session:
             session.run(statement, (), None)
 
     def commit(self) -> None:
@@ -133,19 +132,19 @@ class Connection:
         A commit that fails with `BusyError` leaves the transaction open, as SQLite does: call
         it again, or roll back.
         """
-        with self._use as session:
+        with self._using() as session:
             if session.in_transaction:
                 session.run(_COMMIT, (), None)
 
     def rollback(self) -> None:
         """Roll the transaction back; does nothing outside of one."""
-        with self._use as session:
+        with self._using() as session:
             if session.in_transaction:
                 session.run(_ROLLBACK, (), None)
 
     def sync(self) -> None:
         """Bring an embedded replica up to date; `NotSupportedError` for any other database."""
-        with self._use as session:
+        with self._using() as session:
             session.sync()
 
     def interrupt(self) -> None:
@@ -164,7 +163,7 @@ class Connection:
 
         `NotSupportedError` unless by `sqlite3`.
         """
-        with self._use as session:
+        with self._using() as session:
             create = getattr(session, "create_function", None)
             if create is None:
                 raise errors.NotSupportedError(f"{self.driver} cannot call functions of Python")
@@ -174,7 +173,7 @@ class Connection:
         """Close the connection; what is not committed is rolled back. May be called again."""
         if self._refusal is not None:
             return
-        with self._use as session:
+        with self._using() as session:
             self._refusal = _CLOSED
             session.close()
 
@@ -208,6 +207,21 @@ class Connection:
         with contextlib.suppress(errors.Error):
             self.rollback()
 
+    def _acquire(self) -> Session:
+        """Return the session for one call of one thread; release `_lock` when it is done."""
+        self._check()
+        if not self._lock.acquire(blocking=False):
+            raise errors.ProgrammingError("two threads use the connection at once")
+        return self._session
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[Session]:
+        session = self._acquire()
+        try:
+            yield session
+        finally:
+            self._lock.release()
+
     def _check(self) -> None:
         if self._refusal is not None:
             raise errors.InterfaceError(self._refusal)
@@ -227,26 +241,6 @@ class Connection:
         self._refusal = self._refusal or _FORKED
         self._lock = threading.Lock()
         self._session.abandon()
-
-
-class Use:
-    """The right to call the driver, for one thread at a time; refuses instead of waiting."""
-
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = weakref.proxy(connection)
-
-    def __enter__(self) -> Session:
-        connection = self._connection
-        connection._check()  # noqa: SLF001
-        if not connection._lock.acquire(blocking=False):  # noqa: SLF001
-            raise errors.ProgrammingError("two threads use the connection at once")
-        session: Session = connection._session  # noqa: SLF001
-        return session
-
-    def __exit__(self, *_: object) -> None:
-        self._connection._lock.release()  # noqa: SLF001
 
 
 def _mode(mode: str) -> str:

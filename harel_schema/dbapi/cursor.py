@@ -1,5 +1,7 @@
 """The cursor of every driver."""
 
+# ruff: noqa: SLF001 - a cursor is the other half of its connection
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from harel_schema.dbapi.connection import Connection
-    from harel_schema.dbapi.session import Description, Result, Row
+    from harel_schema.dbapi.session import Description, Row
 
 __all__ = ["Cursor"]
 
@@ -28,16 +30,18 @@ class Cursor:
     RETURNING clause at once, so that the statement is complete.
     """
 
+    # Most cursors run one statement: what they start with costs nothing as the class's own.
+    arraysize = 1
+    description: Description | None = None
+    rowcount = -1
+    lastrowid: int | None = None
+    _rows: Sequence[Row] = ()
+    _at = 0
+    _more: Callable[[], Sequence[Row]] | None = None
+    _closed = False
+
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.arraysize = 1
-        self.description: Description | None = None
-        self.rowcount = -1
-        self.lastrowid: int | None = None
-        self._rows: Sequence[Row] = ()
-        self._at = 0
-        self._more: Callable[[], Sequence[Row]] | None = None
-        self._closed = False
 
     def execute(self, sql: str, parameters: Parameters = ()) -> Self:
         """Run one statement, beginning a transaction first where the isolation level asks for it.
@@ -47,14 +51,20 @@ class Cursor:
         """
         statement = _one(sql)
         values = bind(statement, parameters)
-        self._reset()
-        if statement.kind is Kind.EMPTY:
-            return self
         connection = self.connection
-        with connection._use as session:  # noqa: SLF001
-            begin = connection._mode_to_begin(statement)  # noqa: SLF001
-            result = session.run(statement, values, begin)
-        self._take(result)
+        session = connection._acquire()
+        try:
+            self._reset()
+            if statement.kind is Kind.EMPTY:
+                return self
+            result = session.run(statement, values, connection._mode_to_begin(statement))
+        finally:
+            connection._lock.release()
+        self.description = result.description
+        self.rowcount = result.rowcount
+        self._rows, self._more = result.rows, result.more
+        if result.lastrowid is not None:
+            self.lastrowid = result.lastrowid
         return self
 
     def executemany(self, sql: str, parameters: Iterable[Parameters]) -> Self:
@@ -66,10 +76,10 @@ class Cursor:
         statement = _one(sql)
         if statement.kind is not Kind.WRITE:
             raise ProgrammingError("executemany() runs INSERT, REPLACE, UPDATE and DELETE only")
-        self._reset()
         connection = self.connection
-        with connection._use as session:  # noqa: SLF001
-            begin = connection._mode_to_begin(statement)  # noqa: SLF001
+        with connection._using() as session:
+            self._reset()
+            begin = connection._mode_to_begin(statement)
             rows = (bind(statement, each) for each in parameters)
             self.rowcount = session.run_many(statement, rows, begin)
         return self
@@ -84,8 +94,8 @@ class Cursor:
         statements = [read(part) for part in split(script)]
         for statement in statements:
             bind(statement, ())
-        self._reset()
-        with self.connection._use as session:  # noqa: SLF001
+        with self.connection._using() as session:
+            self._reset()
             session.run_script(statements)
         return self
 
@@ -141,10 +151,11 @@ class Cursor:
     def _check(self) -> None:
         if self._closed:
             raise InterfaceError("the cursor is closed")
-        self.connection._check()  # noqa: SLF001
+        self.connection._check()
 
     def _reset(self) -> None:
-        self._check()
+        if self._closed:
+            raise InterfaceError("the cursor is closed")
         self._clear()
         self.description = None
         self.rowcount = -1
@@ -152,18 +163,11 @@ class Cursor:
     def _clear(self) -> None:
         self._rows, self._at, self._more = (), 0, None
 
-    def _take(self, result: Result) -> None:
-        self.description = result.description
-        self.rowcount = result.rowcount
-        self._rows, self._more = result.rows, result.more
-        if result.lastrowid is not None:
-            self.lastrowid = result.lastrowid
-
     def _load(self) -> bool:
         """Read the next rows; tell whether there were any."""
         if self._more is None:
             return False
-        with self.connection._use:  # noqa: SLF001
+        with self.connection._using():
             rows = self._more()
         if not rows:
             self._more = None

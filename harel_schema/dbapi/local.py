@@ -212,6 +212,8 @@ class LocalSession:
                 self._snapshot = True
             case Kind.WRITE | Kind.SCHEMA:
                 self._deferred = False
+            case Kind.COMMIT | Kind.ROLLBACK if not self.in_transaction:
+                self._deferred = False
 
     def _refuse_writes(self, statement: Statement) -> None:
         words = [token.upper for token in statement.tokens[1:4]]

@@ -24,6 +24,8 @@ def bind(statement: Statement, parameters: Parameters) -> tuple[Value, ...]:
     Raises `ProgrammingError` for a wrong number, a missing name or a type that SQLite has not,
     `DataError` for an int outside 64 bits or text that is not Unicode.
     """
+    if parameters == () and not statement.count:
+        return ()
     if statement.names is not None:
         parameters = _by_name(statement.names, parameters)
     elif type(parameters) is not tuple and type(parameters) is not list:
