@@ -11,7 +11,9 @@ A URL may carry the options ``driver``, ``timeout`` (seconds) and ``read_only`` 
 URL when it is made.
 
 A transaction begins before its first statement, with ``BEGIN IMMEDIATE``: what it has read still
-holds when it writes, and all of it rolls back, DDL included. `begin_mode` names another mode.
+holds when it writes, and all of it rolls back, DDL included. `begin_mode` names another mode. A
+server may end a transaction that others wait for (`TransactionLost`): SQLAlchemy then runs nothing
+more in it, and wants it rolled back.
 """
 
 from __future__ import annotations
@@ -27,12 +29,15 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.engine import URL
 from sqlalchemy.util import asbool
 
-# The drivers read their log settings when they are loaded: `dbapi` is first to see to it.
 from harel_schema import dbapi
+from harel_schema.dbapi.libsql import load
 from harel_schema.errors import ConnectionLost, InterfaceError, TargetError, TransactionLost
 from harel_schema.target import Target
 
-from sqlalchemy_libsql.libsql import SQLiteDialect_libsql  # isort: skip
+# sqlalchemy-libsql imports this driver, which then would log to stdout.
+load("libsql_experimental")
+
+from sqlalchemy_libsql.libsql import SQLiteDialect_libsql  # noqa: E402
 
 if TYPE_CHECKING:
     import os

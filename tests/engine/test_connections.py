@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -142,3 +145,19 @@ def test_a_read_only_engine_reads_and_writes_nothing(
         assert connection.exec_driver_sql("SELECT count(*) FROM t").scalar_one() == 0
     with pytest.raises(DBAPIError), engine.begin() as connection:
         connection.exec_driver_sql("INSERT INTO t VALUES (1)")
+
+
+@pytest.mark.parametrize("driver", ["libsql", "libsql_experimental"])
+def test_nothing_but_our_own_output_is_on_stdout(driver: str, tmp_path: Path) -> None:
+    """No driver that the dialect brings along writes its log to stdout, whatever is asked of it."""
+    script = (
+        "from harel_schema.engine import create_engine\n"
+        f"target, arguments = {str(tmp_path / 'state.db')!r}, {{'driver': {driver!r}}}\n"
+        "engine = create_engine(target, connect_args=arguments)\n"
+        "with engine.begin() as connection:\n"
+        "    connection.exec_driver_sql('CREATE TABLE t (a)')\n"
+        "print('done')\n"
+    )
+    environment = os.environ | {"RUST_LOG": "trace", "PYTHONPATH": os.pathsep.join(sys.path)}
+    output = subprocess.check_output([sys.executable, "-c", script], env=environment, text=True)
+    assert output == "done\n"

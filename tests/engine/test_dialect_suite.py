@@ -32,7 +32,6 @@ OURS = {
     "libsql": "sqlite+harel:///ours.db?driver=libsql",
     "sqld": "sqlite+harel://{netloc}/",
 }
-FEWEST_PASSED = {"sqlite3": 1550, "libsql": 1550, "sqld": 1200}
 # What pysqlite passes and we do not: REGEXP for libSQL, and on a server also ATTACH.
 MOST_EXCLUDED = {"sqlite3": 0, "libsql": 8, "sqld": 360}
 EXCUSES = ("excluded: ", "no non-default isolation level available")
@@ -96,6 +95,7 @@ def test_passes_what_pysqlite_passes(sqld: Server, tmp_path: Path) -> None:
         found = {name: outcomes(process, tmp_path / name) for name, process in runs.items()}
 
     stock = found.pop("stock")
+    assert list(stock.values()).count("passed") > 1200
     for database, ours in found.items():
         missing = {
             name: ours.get(name, "not run")
@@ -105,4 +105,3 @@ def test_passes_what_pysqlite_passes(sqld: Server, tmp_path: Path) -> None:
         unexcused = {name: why for name, why in missing.items() if not _is_excused(name, why)}
         assert (database, unexcused) == (database, {})
         assert (database, len(missing)) <= (database, MOST_EXCLUDED[database])
-        assert list(ours.values()).count("passed") >= FEWEST_PASSED[database], database
