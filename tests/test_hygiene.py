@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 BINDING = {"bind", "create_server", "start_server", "HTTPServer", "ThreadingHTTPServer"}
+SLEEPING = {"asyncio.sleep", "time.sleep"}
 SKIPPING = {"skip", "skipif", "importorskip", "skipTest", "SkipTest", "expectedFailure"}
 
 
@@ -60,8 +61,8 @@ def test_no_test_sleeps() -> None:
         for path in sources()
         for function in functions(path)
         if not any("soak" in ast.unparse(mark) for mark in function.decorator_list)
-        for name, call in calls(function)
-        if name == "sleep" and not (call.args and ast.unparse(call.args[0]) == "0")
+        for _, call in calls(function)
+        if ast.unparse(call.func) in SLEEPING and ast.unparse(call.args[0]) != "0"
     ] == []
 
 
