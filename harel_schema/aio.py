@@ -10,7 +10,7 @@ from harel_schema.backends.aio import make_backend
 from harel_schema.calls import Base, Read
 from harel_schema.commit import writes
 from harel_schema.commit.unit import Statement, Unit
-from harel_schema.errors import Error, NotSupportedError, StoreConflict
+from harel_schema.errors import Error, StoreConflict
 from harel_schema.models import (
     Definition,
     Event,
@@ -258,7 +258,7 @@ class AsyncLibsqlStore(Base):
     async def sync(self) -> None:
         """Bring an embedded replica up to date."""
         self._check()
-        raise NotSupportedError("only an embedded replica can sync")
+        await self._backend.sync()
 
     async def close(self) -> None:
         """Close the store when what was handed in is done. Closing twice is fine."""

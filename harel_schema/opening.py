@@ -8,8 +8,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harel_schema.commit.unit import Row, Statement, Unit
-from harel_schema.errors import DatabaseError, Error, NotSupportedError, StoreError
+from harel_schema.commit.unit import Row, Statement, Unit, nothing
+from harel_schema.errors import DatabaseError, Error, StoreError, TargetError
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
 from harel_schema.sql import REVISION, TABLES
 from harel_schema.target import Target, Token
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Opening", "Options", "options", "prepare", "upgrade_command"]
 
-Opening: TypeAlias = Generator[Statement | Unit, Any, None]
+Opening: TypeAlias = Generator[Statement | Unit[Any], Any, None]
 
 _DURABILITY = {"full": "FULL", "normal": "NORMAL"}
 _DRIVERS = ("libsql", "sqlite3")
@@ -32,6 +32,9 @@ class Options:
     """What a store was told, checked. See `LibsqlStore` for the meaning of each."""
 
     target: Target
+    primary: Target | None
+    """The server of which the target is a replica."""
+    sync_interval: float | None
     prefix: str
     create_schema: bool
     driver: str
@@ -40,9 +43,16 @@ class Options:
     request_timeout: float
 
     @property
+    def server(self) -> Target:
+        """The server that takes the commits."""
+        return self.primary or self.target
+
+    @property
     def pragmas(self) -> tuple[str, ...]:
         """What a local connection is told before its first use."""
         synchronous = f"PRAGMA synchronous={_DURABILITY[self.durability]}"
+        if self.primary is not None:
+            return ()
         if self.target.kind == "memory":
             return (synchronous,)
         return ("PRAGMA journal_mode=WAL", synchronous)
@@ -63,22 +73,35 @@ def options(  # noqa: PLR0913 - the settings of a store
 ) -> Options:
     """Check the settings of a store; open nothing.
 
-    Raises `TargetError` for a database or prefix that cannot be, `ValueError` for another
-    setting, and `NotSupportedError` for an embedded replica.
+    Raises `TargetError` for a database or prefix that cannot be, and `ValueError` for another
+    setting.
     """
-    if sync_url is not None or sync_interval is not None:
-        raise NotSupportedError(
-            "a store on an embedded replica is not there yet",
-            remedy="name the primary's URL as the database",
-        )
     if driver not in _DRIVERS:
         raise ValueError(f"driver must be one of {', '.join(_DRIVERS)}, not {driver!r}")
     if durability not in _DURABILITY:
         raise ValueError(f"durability must be one of {', '.join(_DURABILITY)}, not {durability!r}")
-    target = Target.parse(database, auth_token=auth_token or None)
-    target.check_writable()
+    if sync_interval is not None and sync_url is None:
+        raise ValueError("sync_interval is for an embedded replica; pass sync_url too")
+    token = auth_token or None
+    primary = None if sync_url is None else Target.parse(sync_url, auth_token=token)
+    target = Target.parse(database, auth_token=None if primary else token)
+    if primary is not None and (primary.kind != "remote" or target.kind != "file"):
+        raise TargetError(
+            f"{target} cannot be a replica of {primary}",
+            remedy="name a local file as the database, and a server's URL as sync_url",
+        )
+    if primary is None:
+        target.check_writable()
     return Options(
-        target, check_prefix(prefix), create_schema, driver, durability, timeout, request_timeout
+        target=target,
+        primary=primary,
+        sync_interval=sync_interval,
+        prefix=check_prefix(prefix),
+        create_schema=create_schema,
+        driver=driver,
+        durability=durability,
+        timeout=timeout,
+        request_timeout=request_timeout,
     )
 
 
@@ -121,7 +144,7 @@ def prepare(sql: Statements, database: str, *, create: bool) -> Opening:
         )
 
 
-def _missing(sql: Statements) -> Generator[Statement | Unit, Any, list[str]]:
+def _missing(sql: Statements) -> Generator[Statement | Unit[Any], Any, list[str]]:
     names = [f"{sql.prefix}_{table}" for table in TABLES]
     rows = yield (sql.tables, (json.dumps(names),))
     found = {name for (name,) in rows}
@@ -134,7 +157,7 @@ def _create(sql: Statements) -> Opening:
 
     statements = tuple((statement, ()) for statement in schema_sql(sql.prefix))
     try:
-        yield Unit(statements)
+        yield Unit(statements, nothing)
     except Error as exc:
         # Several may open an empty database at once. One creates, in one transaction; to the
         # others everything exists already.

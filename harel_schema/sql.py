@@ -11,7 +11,7 @@ from functools import cache
 
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
 
-__all__ = ["REVISION", "TABLES", "Statements", "statements"]
+__all__ = ["REVISION", "TABLES", "Statements", "many", "statements"]
 
 REVISION = "0002"
 """The revision whose tables these statements are written for: head."""
@@ -161,6 +161,13 @@ class Statements:
             if each.name != "prefix":
                 text = getattr(self, each.name).replace("{p}", self.prefix)
                 object.__setattr__(self, each.name, text)
+
+
+@cache
+def many(insert: str, count: int) -> str:
+    """Return `insert`, which ends in ``VALUES (?, …)``, for `count` rows at once."""
+    row = insert[insert.rindex("(") :]
+    return insert + f", {row}" * (count - 1)
 
 
 @cache

@@ -10,7 +10,7 @@ from harel_schema.calls import Base, Read
 from harel_schema.commit import writes
 from harel_schema.commit.group import Group
 from harel_schema.commit.unit import Statement, Unit
-from harel_schema.errors import Error, NotSupportedError, StoreConflict
+from harel_schema.errors import Error, StoreConflict
 from harel_schema.models import (
     Definition,
     Event,
@@ -292,7 +292,7 @@ class LibsqlStore(Base):
     def sync(self) -> None:
         """Bring an embedded replica up to date."""
         self._check()
-        raise NotSupportedError("only an embedded replica can sync")
+        self._backend.sync()
 
     def close(self) -> None:
         """Close the store. Closing twice is fine; any other call then raises `StoreError`."""

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from harel_schema.backends.local import connect
 from harel_schema.backends.sync import Local
-from harel_schema.commit.tasks import TaskGroup, Worker
-from harel_schema.errors import Error, StoreError
+from harel_schema.commit.tasks import Worker
+from harel_schema.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from harel_schema.backends import sync
     from harel_schema.commit.group import Attempt
-    from harel_schema.commit.unit import Outcome, Row, Statement, Unit
+    from harel_schema.commit.unit import Row, Statement, Unit
     from harel_schema.opening import Options
 
-__all__ = ["Backend", "OnServer", "OnThread", "make_backend"]
+__all__ = ["Backend", "OnThread", "make_backend"]
 
 T = TypeVar("T")
+P = TypeVar("P", bound="sync.Backend")
 
 
 def make_backend(given: Options) -> Backend:
     """Return the backend for the options; `open` opens it."""
-    return OnServer(given) if given.target.kind == "remote" else OnThread(given)
+    if given.primary is None and given.target.kind != "remote":
+        return OnThread(lambda: Local(connect(given)))
+    # A local store needs no HTTP.
+    from harel_schema.backends.aio_server import OnReplica, OnServer  # noqa: PLC0415
+
+    return OnServer(given) if given.primary is None else OnReplica(given)
 
 
 class Backend(Protocol):
@@ -39,6 +46,9 @@ class Backend(Protocol):
     async def submit(self, unit: Unit[T]) -> T:
         """Commit `unit`, alone or with others; return its value or raise its error."""
 
+    async def sync(self) -> None:
+        """Fetch what the primary has committed; `NotSupportedError` unless on a replica."""
+
     async def close(self) -> None:
         """Let go of the connection when what was handed in is done."""
 
@@ -46,38 +56,43 @@ class Backend(Protocol):
         """Let go of what is left, without an event loop."""
 
 
-class OnThread:
-    """A local connection, on the one thread that uses it."""
+class OnThread(Generic[P]):
+    """A local connection, on the one thread that uses it; `make` opens it there."""
 
-    def __init__(self, given: Options) -> None:
-        self._given = given
-        self._local: Local | None = None
+    def __init__(self, make: Callable[[], P]) -> None:
+        self._make = make
+        self._place: P | None = None
         self._worker = Worker(self._attempt, self._finish)
 
     @property
-    def _opened(self) -> Local:
-        if self._local is None:
+    def opened(self) -> P:
+        """What `make` made."""
+        if self._place is None:
             raise StoreError("the database was not opened")
-        return self._local
+        return self._place
 
     def _attempt(self, units: Sequence[Unit[Any]]) -> Attempt:
-        return self._opened.attempt(units)
+        return self.opened.attempt(units)
 
     async def open(self) -> None:
         """Open the database; see `Backend`."""
 
-        def connection() -> None:
-            self._local = Local(connect(self._given))
+        def make() -> None:
+            self._place = self._make()
 
-        await self._worker.call(connection)
+        await self._worker.call(make)
 
     async def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query; see `Backend`."""
-        return await self._worker.call(lambda: self._opened.read(statement))
+        return await self._worker.call(lambda: self.opened.read(statement))
 
     async def submit(self, unit: Unit[T]) -> T:
         """Commit a unit; see `Backend`."""
         return await self._worker.submit(unit)
+
+    async def sync(self) -> None:
+        """Fetch what the primary has committed; see `Backend`."""
+        await self._worker.call(self.opened.sync)
 
     async def close(self) -> None:
         """Let go of the connection; see `Backend`."""
@@ -89,64 +104,5 @@ class OnThread:
         self._worker.stop()
 
     def _finish(self) -> None:
-        if self._local is not None:
-            self._local.close()
-
-
-class OnServer:
-    """A libSQL server, one request a read and one a group of commits."""
-
-    def __init__(self, given: Options) -> None:
-        from harel_schema import hrana  # noqa: PLC0415 - a local store needs no HTTP
-
-        self.client = hrana.AsyncClient(
-            str(given.target.url),
-            auth_token=given.target.auth_token,
-            timeout=given.request_timeout,
-        )
-        self._timeout = given.timeout
-        self._group = TaskGroup(self._commit)
-
-    async def open(self) -> None:
-        """There is nothing to open before the first request."""
-
-    async def read(self, statement: Statement) -> Sequence[Row]:
-        """Return every row of a query; see `Backend`."""
-        from harel_schema.hrana.protocol import Statement as Query  # noqa: PLC0415
-
-        return (await self.client.execute(Query(*statement), idempotent=True)).rows
-
-    async def submit(self, unit: Unit[T]) -> T:
-        """Commit a unit; see `Backend`."""
-        return await self._group.submit(unit)
-
-    async def close(self) -> None:
-        """Let go of the connection; see `Backend`."""
-        await self._group.finish()
-        await self.client.close()
-
-    def drop(self) -> None:
-        """There is no thread to end; the sockets close with the client."""
-
-    async def _commit(self, units: Sequence[Unit[Any]]) -> list[Outcome]:
-        from harel_schema.commit.flow import Ask, Wait, commit  # noqa: PLC0415
-
-        actions = commit(units, self._timeout)
-        try:
-            action = next(actions)
-            while True:
-                if isinstance(action, Wait):
-                    await asyncio.sleep(action.seconds)
-                    action = next(actions)
-                    continue
-                try:
-                    answer = await self.client.batch(
-                        action.batch, idempotent=isinstance(action, Ask)
-                    )
-                except Error as exc:
-                    action = actions.throw(exc)
-                else:
-                    action = actions.send(answer)
-        except StopIteration as stop:
-            decided: list[Outcome] = stop.value
-            return decided
+        if self._place is not None:
+            self._place.close()

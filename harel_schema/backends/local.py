@@ -1,4 +1,4 @@
-"""The connection of a store to a local file, or to a database in memory."""
+"""The connection of a store to a local file, a replica, or a database in memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ __all__ = ["connect"]
 
 
 def connect(options: Options) -> Connection:
-    """Open a local file or a database in memory, in autocommit, for one thread at a time."""
+    """Open a local file, a replica or memory, in autocommit, for one thread at a time."""
     from harel_schema import dbapi  # noqa: PLC0415 - a remote store needs no driver
 
+    primary = options.primary
     connection = dbapi.connect(
         options.target,
-        driver=options.driver,
+        driver=None if primary else options.driver,
+        sync_url=primary.url if primary else None,
+        sync_interval=options.sync_interval,
+        auth_token=primary.auth_token if primary else None,
         isolation_level=None,
         timeout=options.timeout,
         check_same_thread=False,

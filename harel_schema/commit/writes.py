@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harel_schema.commit.unit import AlwaysSafe, Check, Outcome, Unit, Unprovable, nothing
+from harel_schema.sql import many
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +27,8 @@ __all__ = [
     "recover_seqs",
     "write",
 ]
+
+_ROWS = 100
 
 Emit: TypeAlias = tuple[str | None, str]
 """The target and the JSON of an event."""
@@ -54,16 +57,17 @@ def write(  # noqa: PLR0913 - the parts of a commit
     old, new, key = exe.version, exe.version + 1, exe.id
     data = exe.model_copy(update={"version": new}).model_dump_json()
     events = [(target, event.model_dump_json()) for target, event in emits]
+    emitting = list(_inserts(sql.emit, events))
     statements = [
         _advance(sql, exe, data, old),
-        *((sql.emit, emit) for emit in events),
+        *emitting,
         *_side_writes(sql, key, processed_event_id, timers, spawns),
     ]
     if trace is not None:
         statements += _trace(sql, key, trace, trace_max)
 
     def seqs(effects: Sequence[Effect]) -> list[int]:
-        return [effect.lastrowid or 0 for effect in effects[1 : 1 + len(events)]]
+        return _seqs(effects[1 : 1 + len(emitting)])
 
     def moved() -> None:
         exe.version = new
@@ -96,13 +100,30 @@ def _side_writes(
 ) -> Iterable[Statement]:
     if processed_event_id is not None:
         yield sql.mark_processed, (key, processed_event_id)
-    for child_id, root_path, context in spawns:
-        yield sql.spawn, (key, child_id, root_path, json.dumps(context))
+    yield from _inserts(
+        sql.spawn, [(key, child, path, json.dumps(context)) for child, path, context in spawns]
+    )
     for op in timers:
         if op.action == "schedule":
             yield sql.schedule_timer, (key, op.path, op.fire_at)
         else:
             yield sql.cancel_timer, (key, op.path)
+
+
+def _inserts(insert: str, rows: Sequence[tuple[object, ...]]) -> Iterable[Statement]:
+    """Insert many rows by few statements."""
+    for start in range(0, len(rows), _ROWS):
+        some = rows[start : start + _ROWS]
+        yield many(insert, len(some)), tuple(value for row in some for value in row)
+
+
+def _seqs(effects: Iterable[Effect]) -> list[int]:
+    # AUTOINCREMENT numbers the rows of one statement in their order, without a gap.
+    return [
+        (effect.lastrowid or 0) - effect.rowcount + 1 + at
+        for effect in effects
+        for at in range(effect.rowcount)
+    ]
 
 
 def _trace(sql: Statements, key: str, entry: dict[str, Any], keep: int) -> list[Statement]:

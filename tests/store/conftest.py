@@ -16,18 +16,25 @@ if TYPE_CHECKING:
     from harel_schema.testing import Server
 
 SHARED = ("libsql", "sqlite3", "remote")
-MODES = (*SHARED, "memory")
+MODES = (*SHARED, "memory", "replica")
 FLAVOURS = ("sync", "async")
+
+
+def arguments(request: pytest.FixtureRequest, mode: str) -> dict[str, Any]:
+    """Return what opens a store on a fresh database of `mode`."""
+    if mode == "remote":
+        return {"database": request.getfixturevalue("sqld_url")}
+    if mode == "memory":
+        return {"database": ":memory:"}
+    path = request.getfixturevalue("tmp_path") / "state.db"
+    if mode == "replica":
+        return {"database": path, "sync_url": request.getfixturevalue("sqld_url")}
+    return {"database": path, "driver": mode}
 
 
 def opener(request: pytest.FixtureRequest, mode: str, flavour: str, stack: ExitStack) -> Opener:
     """Return an opener of stores on a fresh database of `mode`."""
-    if mode == "remote":
-        return Opener(flavour, request.getfixturevalue("sqld_url"), stack)
-    if mode == "memory":
-        return Opener(flavour, ":memory:", stack)
-    path = request.getfixturevalue("tmp_path") / "state.db"
-    return Opener(flavour, path, stack, driver=mode)
+    return Opener(flavour, stack=stack, **arguments(request, mode))
 
 
 @pytest.fixture(params=FLAVOURS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +15,7 @@ from harel_schema.commit import group
 from harel_schema.commit.unit import Unit, nothing
 from harel_schema.errors import Error, IntegrityError, StoreConflict
 from harel_schema.models import Event, Execution
-from tests.store.conftest import opener
+from tests.store.conftest import arguments, opener
 from tests.support.proxy import Hang
 
 if TYPE_CHECKING:
@@ -261,14 +261,7 @@ def test_a_server_gets_one_request_a_group(proxy) -> None:
 async def test_tasks_share_transactions(request, any_mode, monkeypatch) -> None:
     """Tasks that commit at the same time are one group or two, each with its own outcome."""
     sizes: list[int] = []
-    stack = AsyncExitStack()
-    async with stack:
-        name = {"remote": lambda: request.getfixturevalue("sqld_url"), "memory": lambda: ":memory:"}
-        database = name.get(any_mode, lambda: "state.db")()
-        driver = any_mode if any_mode == "sqlite3" else "libsql"
-        store = await stack.enter_async_context(
-            await AsyncLibsqlStore.create(database, driver=driver)
-        )
+    async with await AsyncLibsqlStore.create(**arguments(request, any_mode)) as store:
         await store.save(new("e7"))
         taken = group.take
 

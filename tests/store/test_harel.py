@@ -17,7 +17,7 @@ from harel.spec.states import Event
 
 from harel_schema import StoreConflict
 from harel_schema.harel import AsyncLibsqlStore, LibsqlStore
-from tests.store.conftest import opener
+from tests.store.conftest import arguments, opener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +28,6 @@ def store(request, any_mode: str) -> Iterator[LibsqlStore]:
     """Yield a sync store for harel of each mode."""
     with ExitStack() as stack:
         yield opener(request, any_mode, "sync", stack)(sync=LibsqlStore)
-
-
-def database(request: pytest.FixtureRequest, mode: str) -> str:
-    """Return the name of a fresh database of a mode."""
-    if mode == "remote":
-        return str(request.getfixturevalue("sqld_url"))
-    return ":memory:" if mode == "memory" else "state.db"
 
 
 def test_listing(store) -> None:
@@ -54,9 +47,8 @@ def test_outbox(store) -> None:
 
 async def test_async_contracts(request, any_mode: str) -> None:
     """All three contracts hold for the async store."""
-    driver = any_mode if any_mode in ("libsql", "sqlite3") else "libsql"
-    name = database(request, any_mode)
-    async with await AsyncLibsqlStore.create(name, driver=driver) as store:
+    settings = arguments(request, any_mode)
+    async with await AsyncLibsqlStore.create(**settings) as store:
         await contracts.assert_async_listing_contract(store, ordered=True, ns="n:")
         await contracts.assert_async_purge_contract(store)
         await contracts.assert_async_outbox_contract(store)

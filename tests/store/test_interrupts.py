@@ -137,7 +137,6 @@ def test_an_interrupted_leader_after_commit_tells_the_others(store) -> None:
 
 def test_a_signal_withdraws_a_caller_that_waits(store) -> None:
     """KeyboardInterrupt while waiting for the leader: the commit is withdrawn, nothing hangs."""
-
     struck = threading.Event()
 
     def interrupt(_number: int, _frame: object) -> None:

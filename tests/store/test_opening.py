@@ -14,7 +14,7 @@ import pytest
 from harel.engine.schema import store_schema
 
 from harel_schema import LibsqlStore, StoreConflict
-from harel_schema.errors import NotSupportedError, StoreError, TargetError
+from harel_schema.errors import StoreError, TargetError
 from harel_schema.migrate import schema_sql
 from harel_schema.models import Event, Execution
 from harel_schema.sql import REVISION, statements
@@ -185,7 +185,9 @@ def test_a_local_file_is_durable_by_default(driver) -> None:
     [
         ({"driver": "postgres"}, ValueError),
         ({"durability": "off"}, ValueError),
-        ({"sync_url": "http://127.0.0.1:1"}, NotSupportedError),
+        ({"sync_interval": 1.0}, ValueError),
+        ({"sync_url": "elsewhere.db"}, TargetError),
+        ({"database": ":memory:", "sync_url": "http://127.0.0.1:1"}, TargetError),
         ({"auth_token": "secret"}, TargetError),
         ({"database": "nowhere/state.db"}, TargetError),
         ({"database": "ftp://host"}, TargetError),

@@ -1,0 +1,120 @@
+"""Where `AsyncLibsqlStore` reads and commits when there is a server: alone, or with a replica."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harel_schema import hrana
+from harel_schema.backends.aio import OnThread
+from harel_schema.backends.local import connect
+from harel_schema.backends.server import ReplicaFile
+from harel_schema.commit.flow import Ask, Wait, commit
+from harel_schema.commit.tasks import TaskGroup
+from harel_schema.errors import Error, NotSupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harel_schema.commit.unit import Outcome, Row, Statement, Unit
+    from harel_schema.opening import Options
+
+__all__ = ["OnReplica", "OnServer"]
+
+T = TypeVar("T")
+
+
+class OnServer:
+    """A libSQL server, one request a read and one a group of commits."""
+
+    def __init__(self, given: Options) -> None:
+        self.client = hrana.AsyncClient(
+            str(given.server.url),
+            auth_token=given.server.auth_token,
+            timeout=given.request_timeout,
+        )
+        self._timeout = given.timeout
+        self._group = TaskGroup(self.commit)
+
+    async def open(self) -> None:
+        """There is nothing to open before the first request."""
+
+    async def read(self, statement: Statement) -> Sequence[Row]:
+        """Return every row of a query; see `Backend`."""
+        return (await self.client.execute(hrana.Statement(*statement), idempotent=True)).rows
+
+    async def submit(self, unit: Unit[T]) -> T:
+        """Commit a unit; see `Backend`."""
+        return await self._group.submit(unit)
+
+    async def sync(self) -> None:
+        """Refuse; see `Backend`."""
+        raise NotSupportedError("only an embedded replica can sync", remedy="pass sync_url")
+
+    async def close(self) -> None:
+        """Let go of the connection; see `Backend`."""
+        await self._group.finish()
+        await self.client.close()
+
+    def drop(self) -> None:
+        """There is no thread to end; the sockets close with the client."""
+
+    async def commit(self, units: Sequence[Unit[Any]]) -> list[Outcome]:
+        """Commit `units` in one transaction, one request where nothing goes wrong."""
+        actions = commit(units, self._timeout)
+        try:
+            action = next(actions)
+            while True:
+                if isinstance(action, Wait):
+                    await asyncio.sleep(action.seconds)
+                    action = next(actions)
+                    continue
+                try:
+                    answer = await self.client.batch(
+                        action.batch, idempotent=isinstance(action, Ask)
+                    )
+                except Error as exc:
+                    action = actions.throw(exc)
+                else:
+                    action = actions.send(answer)
+        except StopIteration as stop:
+            decided: list[Outcome] = stop.value
+            return decided
+
+
+class OnReplica(OnServer):
+    """An embedded replica: reads on one thread, a group of commits is one request."""
+
+    def __init__(self, given: Options) -> None:
+        super().__init__(given)
+        self._file: OnThread[ReplicaFile] = OnThread(lambda: ReplicaFile(connect(given)))
+
+    async def open(self) -> None:
+        """Open the file; see `Backend`."""
+        await self._file.open()
+
+    async def read(self, statement: Statement) -> Sequence[Row]:
+        """Return every row of a query; see `Backend`."""
+        return await self._file.read(statement)
+
+    async def commit(self, units: Sequence[Unit[Any]]) -> list[Outcome]:
+        """Commit `units` on the primary."""
+        try:
+            return await super().commit(units)
+        finally:
+            self._file.opened.fall_behind()
+
+    async def sync(self) -> None:
+        """Fetch what the primary has committed; see `Backend`."""
+        await self._file.sync()
+
+    async def close(self) -> None:
+        """Let go of the file and the connection; see `Backend`."""
+        try:
+            await super().close()
+        finally:
+            await self._file.close()
+
+    def drop(self) -> None:
+        """End the thread; see `Backend`."""
+        self._file.drop()
