@@ -152,6 +152,36 @@ def test_a_restart_keeps_address_and_data(sqld: Server) -> None:
     assert run_sql(sqld, "SELECT count(*) FROM t") == [["0"]]
 
 
+def test_a_restart_on_a_port_that_was_taken_is_refused(sqld: Server) -> None:
+    """Clients know the old address; a server on another one would be of no use to them."""
+    sqld.kill()
+    port = int(sqld.url.rpartition(":")[2])
+    with socket.create_server(("127.0.0.1", port)):
+        with pytest.raises(ServerNotStarted, match="Address already in use"):
+            sqld.start()
+        assert sqld.url.endswith(f":{port}")
+    assert run_sql(sqld.start(), "SELECT 1") == [["1"]]
+
+
+def test_an_interrupted_start_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the server comes up ends the server too."""
+    launched = []
+
+    def interrupt(port: int) -> bool:
+        launched.append(server.pid)
+        raise KeyboardInterrupt
+
+    server = Server(tmp_path / "d")
+    monkeypatch.setattr(server_module, "healthy", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        server.start()
+    assert not server.alive
+    with pytest.raises(ProcessLookupError):
+        os.kill(launched[0], 0)
+
+
 def test_a_killed_server_comes_back_with_its_commits(sqld: Server) -> None:
     """SIGKILL is a crash, and what was committed before it survives."""
     run_sql(sqld, "CREATE TABLE t AS SELECT 1")
@@ -241,7 +271,7 @@ def test_a_port_lost_to_another_process_is_chosen_again(
         taken = {"http": int(first.url.rpartition(":")[2])}
         choices = iter([taken, {"http": free.getsockname()[1]}])
         free.close()
-        monkeypatch.setattr(server_module, "_free_ports", lambda names: next(choices))
+        monkeypatch.setattr(server_module, "free_ports", lambda names: next(choices))
         with Server(tmp_path / "second") as second:
             assert second.url != first.url
             run_sql(second, "CREATE TABLE mine (x)")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import http.client
-import json
+import http
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from harel_schema.devserver.binary import find_sqld
+from harel_schema.devserver.loopback import HOST, free_ports, healthy, request
 from harel_schema.errors import InterfaceError, ServerNotStarted
 
 if TYPE_CHECKING:
@@ -25,9 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Server"]
 
-HOST = "127.0.0.1"
+BACKTRACE = "Stack backtrace:"
+ERROR_TAIL = 400
 LOG_TAIL = 4000
 PORT_ATTEMPTS = 5
+PORT_TAKEN = "Address already in use"
 POLL_INTERVAL = 0.005
 
 # Kills the server when our end of the pipe closes: unlike PR_SET_PDEATHSIG this is bound to the
@@ -44,8 +44,8 @@ class Server:
     in URL-safe base64) against which clients' JWTs are checked. `admin` opens the admin API,
     `grpc` the port from which replicas follow this server, and `primary_grpc_url` makes this
     server such a replica. `namespaces` (which needs `admin`) serves many databases, told apart
-    by the first label of the host name.
-    `log` is the file that gets sqld's output; default ``sqld.log`` in `directory`.
+    by the first label of the host name. `log` is the file that gets sqld's output; default
+    ``sqld.log`` in `directory`.
 
     Its methods raise `ServerNotFound` without a binary, and `ServerNotStarted`, with the end of
     the log, when sqld ends or stays silent for `start_timeout` seconds.
@@ -115,17 +115,19 @@ class Server:
             raise InterfaceError("the server runs already")
         binary = find_sqld()
         self.directory.mkdir(parents=True, exist_ok=True)
+        # The address of a server that was up before is known to clients: it is kept.
+        keep = bool(self._wanted_port or self._ports)
         for _ in range(PORT_ATTEMPTS):
             self._choose_ports()
-            self._launch(binary)
-            if self._wait_until_ready():
+            if self._try_to_start(binary):
                 return self
-            self._end(signal.SIGKILL)
-            if self._wanted_port or "Address already in use" not in self.log_tail():
+            if self._wanted_port or PORT_TAKEN not in self._logged():
                 break
-            self._ports.clear()
+            if not keep:
+                self._ports.clear()
+        said = self._logged().partition(BACKTRACE)[0].strip()
         raise ServerNotStarted(
-            f"sqld did not start; the end of its log {self.log}: {self.log_tail().strip()!r}"
+            f"sqld did not start; its log {self.log} ends with {said[-ERROR_TAIL:]!r}"
         )
 
     def stop(self, *, grace: float = 5.0) -> None:
@@ -167,18 +169,14 @@ class Server:
         loopback by itself where the system's resolver does not.
         """
         path = f"/v1/namespaces/{name}/create"
-        status, body = _request(self._ports["admin"], "POST", path, {})
+        status, body = request(self._ports["admin"], "POST", path, {})
         if status != http.HTTPStatus.OK:
             raise InterfaceError(f"sqld refused namespace {name}: {status} {body[:200]!r}")
         return f"http://{name}.localhost:{self._ports['http']}"
 
     def log_tail(self, size: int = LOG_TAIL) -> str:
         """Return the last `size` characters that sqld logged since it was last started."""
-        if not self.log.is_file():
-            return ""
-        with self.log.open("rb") as log:
-            log.seek(self._log_start)
-            return log.read().decode(errors="replace")[-size:]
+        return self._logged()[-size:]
 
     def __enter__(self) -> Self:
         try:
@@ -217,7 +215,7 @@ class Server:
 
     def _choose_ports(self) -> None:
         if not self._ports:
-            self._ports = _free_ports(self._listeners)
+            self._ports = free_ports(self._listeners)
             self._ports["http"] = self._wanted_port or self._ports["http"]
 
     def _launch(self, binary: Path) -> None:
@@ -244,12 +242,30 @@ class Server:
             start_new_session=True,
         )
 
+    def _logged(self) -> str:
+        if not self.log.is_file():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
+
+    def _try_to_start(self, binary: Path) -> bool:
+        try:
+            self._launch(binary)
+            ready = self._wait_until_ready()
+        except BaseException:
+            self._end(signal.SIGKILL)
+            raise
+        if not ready:
+            self._end(signal.SIGKILL)
+        return ready
+
     def _wait_until_ready(self) -> bool:
         deadline = time.monotonic() + self._start_timeout
         # A stranger that took the port also answers, so sqld's own word for it is needed too.
         listening = f"{HOST}:{self._ports['http']}"
         while time.monotonic() < deadline and self.alive:
-            if listening in self.log_tail() and _healthy(self._ports["http"]):
+            if listening in self._logged() and healthy(self._ports["http"]):
                 return True
             time.sleep(POLL_INTERVAL)
         return False
@@ -279,28 +295,3 @@ def _environment(auth_key: str | None) -> Mapping[str, str]:
         if not name.startswith(("SQLD_", "LIBSQL_")) and name != "RUST_LOG"
     }
     return inherited | ({"SQLD_AUTH_JWT_KEY": auth_key} if auth_key else {})
-
-
-def _free_ports(names: list[str]) -> dict[str, int]:
-    """Choose a loopback port a name; all are held until the last is chosen, so they differ."""
-    with contextlib.ExitStack() as held:
-        sockets = {name: held.enter_context(socket.socket()) for name in names}
-        for sock in sockets.values():
-            sock.bind((HOST, 0))
-        return {name: sock.getsockname()[1] for name, sock in sockets.items()}
-
-
-def _healthy(port: int) -> bool:
-    try:
-        return _request(port, "GET", "/health")[0] == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-
-
-def _request(port: int, method: str, path: str, body: object = None) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(HOST, port, timeout=5)
-    with contextlib.closing(connection):
-        payload = None if body is None else json.dumps(body)
-        connection.request(method, path, payload, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        return response.status, response.read()
