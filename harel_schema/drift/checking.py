@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harel_schema import dbapi, introspect
 from harel_schema.drift.compare import schema_differences
 from harel_schema.drift.model import Difference, Drift, Kind
 from harel_schema.drift.ours import Split, split
 from harel_schema.drift.promise import chain, expected, transport
+from harel_schema.errors import NotADatabaseError
 from harel_schema.introspect import Schema, fold
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
 from harel_schema.target import Target
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = ["check", "check_schema", "diff"]
+
+Named: TypeAlias = Target | str | os.PathLike[str] | dbapi.Connection
 
 _NUMBERED: Final = re.compile(r"[0-9]{4}")
 
 
 def check(
-    target: Target | str | os.PathLike[str], *, prefix: str = DEFAULT_PREFIX, strict: bool = False
+    database: Named,
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    strict: bool = False,
+    timeout: float = 5.0,
 ) -> Drift:
     """Compare a database with what its own revision promises.
 
-    Opens it read-only and creates nothing. With `strict`, tables and views that are not harel's
-    count too. Raises `TargetError` or `NotADatabaseError` for what is no database, `BusyError`,
-    `ConnectionLost` and `AuthError` for one that cannot be read.
+    `database` is a target or an open connection. A target is opened read-only; nothing is created
+    or changed. With `strict`, tables and views that are not harel's count too. `timeout` is how
+    many seconds to wait for a lock.
+
+    Raises `TargetError` or `NotADatabaseError` for what is no database, `DatabaseError` for a
+    damaged one, `BusyError`, `ConnectionLost` and `AuthError` for one that cannot be read, and
+    `InterfaceError` for a file that is open in this process with another library: pass its
+    connection then.
     """
-    return check_schema(_read(target, check_prefix(prefix)), prefix=prefix, strict=strict)
+    return check_schema(
+        _read(database, check_prefix(prefix), timeout), prefix=prefix, strict=strict
+    )
 
 
-def diff(
-    a: Target | str | os.PathLike[str],
-    b: Target | str | os.PathLike[str],
-    *,
-    prefix: str = DEFAULT_PREFIX,
-) -> Drift:
+def diff(a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = 5.0) -> Drift:
     """Compare two live databases, every table in them: `a` is what is expected of `b`.
 
     Raises what `check` raises.
     """
-    check_prefix(prefix)
-    want, got = _read(a, prefix), _read(b, prefix)
-    differences = [*_versions_differ(want, got, prefix)]
-    differences += schema_differences(want, got)
+    want, got = (_read(database, check_prefix(prefix), timeout) for database in (a, b))
+    differences = [*_versions_differ(want, got, prefix), *schema_differences(want, got)]
     return Drift(differences=tuple(differences))
 
 
@@ -133,9 +141,32 @@ def _with_fix(version: Difference, best: str, prefix: str, *, matches: bool) -> 
     return version.model_copy(update={"fix": fixes[version.kind]})
 
 
-def _read(target: Target | str | os.PathLike[str], prefix: str) -> Schema:
-    with closing(dbapi.connect(Target.parse(target), read_only=True)) as connection:
-        return introspect.read(connection, prefix=prefix)
+def _read(database: Named, prefix: str, timeout: float) -> Schema:
+    if isinstance(database, dbapi.Connection):
+        return introspect.read(database, prefix=prefix)
+    target = Target.parse(database)
+    with closing(dbapi.connect(target, read_only=True, timeout=timeout)) as connection:
+        if target.path is None:
+            return introspect.read(connection, prefix=prefix)
+        # While a transaction is open, no other process can make the file smaller.
+        connection.begin("DEFERRED")
+        schema = introspect.read(connection, prefix=prefix)
+        _refuse_fragment(connection, target.path)
+        return schema
+
+
+def _refuse_fragment(connection: dbapi.Connection, path: Path) -> None:
+    """Refuse a file that ends within its last page, which SQLite itself does not notice."""
+    pages, size = connection.execute(
+        "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"
+    ).fetchall()[0]
+    found = path.stat().st_size
+    if found % size and not path.with_name(path.name + "-wal").exists():
+        raise NotADatabaseError(
+            f"{connection.target} is cut off: {found} of {pages * size} bytes",
+            code="SQLITE_CORRUPT",
+            remedy="copy or download it again",
+        )
 
 
 def _versions_differ(want: Schema, got: Schema, prefix: str) -> Iterator[Difference]:

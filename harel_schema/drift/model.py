@@ -73,6 +73,7 @@ class Kind(StrEnum):
     VERSION_DIFFERENT = "version-different"
     LEFTOVER_FENCE = "leftover-fence"
     LEFTOVER_LEDGER = "leftover-ledger"
+    LEFTOVER_MOVE = "leftover-move"
     LEFTOVER_ALEMBIC = "leftover-alembic"
 
 

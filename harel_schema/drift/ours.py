@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from harel_schema.drift.model import Difference, Kind
 from harel_schema.drift.tables import same_but_name
 from harel_schema.introspect import Schema, Table, Trigger, fold, quote
+from harel_schema.names import change_log, fence_trigger, ledger_name, log_trigger, move_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["FENCE", "Split", "internal_tables", "ledger_name", "split", "transport_sql"]
+__all__ = ["Split", "internal_tables", "ledger_name", "split", "transport_sql", "without_move"]
 
-# The triggers that stop the writers of a moved database are named `{prefix}_fence_…`.
-FENCE = "fence"
 _INTERNAL = ("sqlite_", "libsql_")
 _TRANSPORT = (
     """CREATE TABLE {messages} (seq INTEGER PRIMARY KEY AUTOINCREMENT, group_id TEXT NOT NULL,
@@ -45,11 +44,6 @@ def transport_sql(prefix: str) -> tuple[str, ...]:
     return tuple(statement.format(messages=messages, groups=groups) for statement in _TRANSPORT)
 
 
-def ledger_name(prefix: str) -> str:
-    """The table in which a copy notes how far it is."""
-    return f"{prefix}_copy_ledger"
-
-
 def split(found: Schema, expected: Schema, prefix: str) -> Split:
     """Tell apart what `expected` speaks of, leftovers, the database's own tables, and the rest.
 
@@ -73,8 +67,8 @@ def split(found: Schema, expected: Schema, prefix: str) -> Split:
     others += [view.name for view in rest.views]
     others += [virtual.name for virtual in rest.virtual_tables]
     return Split(
-        ours=Schema(tables=tuple(_without_fences(table, prefix) for table in own)),
-        leftovers=(*left.values(), *(fence for table in own for fence in _fences(table, prefix))),
+        ours=Schema(tables=tuple(_without_triggers(table, prefix) for table in own)),
+        leftovers=(*left.values(), *(each for table in own for each in _triggers(table, prefix))),
         others=tuple(sorted(others, key=fold)),
         strangers=rest,
     )
@@ -101,6 +95,8 @@ def _leftover(table: Table, expected: Schema, prefix: str) -> Difference | None:
     name = fold(table.name)
     if name == fold(ledger_name(prefix)):
         kind, what = Kind.LEFTOVER_LEDGER, "the ledger of a copy that was not finished"
+    elif name in (fold(move_table(prefix)), fold(change_log(prefix))):
+        kind, what = Kind.LEFTOVER_MOVE, "a table of a move that is not finished"
     elif name.startswith(_ALEMBIC_TMP) and name.removeprefix(_ALEMBIC_TMP) in expected.by_name:
         kind, what = Kind.LEFTOVER_ALEMBIC, "a table of an Alembic batch that was not finished"
     else:
@@ -110,11 +106,12 @@ def _leftover(table: Table, expected: Schema, prefix: str) -> Difference | None:
     )
 
 
-def _fences(table: Table, prefix: str) -> Iterator[Difference]:
+def _triggers(table: Table, prefix: str) -> Iterator[Difference]:
     for trigger in table.triggers:
-        if _is_fence(trigger, prefix):
+        kind = _made_by_move(trigger, prefix)
+        if kind is not None:
             yield Difference(
-                kind=Kind.LEFTOVER_FENCE,
+                kind=kind,
                 name=trigger.name,
                 table=table.name,
                 found=trigger.body,
@@ -122,13 +119,24 @@ def _fences(table: Table, prefix: str) -> Iterator[Difference]:
             )
 
 
-def _is_fence(trigger: Trigger, prefix: str) -> bool:
-    return fold(trigger.name).startswith(fold(f"{prefix}_{FENCE}_"))
+def _made_by_move(trigger: Trigger, prefix: str) -> Kind | None:
+    name = fold(trigger.name)
+    if name.startswith(fold(fence_trigger(prefix))):
+        return Kind.LEFTOVER_FENCE
+    return Kind.LEFTOVER_MOVE if name.startswith(fold(log_trigger(prefix))) else None
 
 
-def _without_fences(table: Table, prefix: str) -> Table:
-    triggers = tuple(trigger for trigger in table.triggers if not _is_fence(trigger, prefix))
+def _without_triggers(table: Table, prefix: str) -> Table:
+    triggers = tuple(t for t in table.triggers if _made_by_move(t, prefix) is None)
     return table.model_copy(update={"triggers": triggers})
+
+
+def without_move(found: Schema, prefix: str) -> Schema:
+    """Return a schema as it was before a move added its tables, triggers and fences to it."""
+    added = {fold(move_table(prefix)), fold(change_log(prefix))}
+    kept = (table for table in found.tables if fold(table.name) not in added)
+    tables = tuple(_without_triggers(table, prefix) for table in kept)
+    return found.model_copy(update={"tables": tables})
 
 
 def internal_tables(found: Schema) -> Callable[[Table], bool]:
