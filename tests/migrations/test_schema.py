@@ -14,7 +14,7 @@ from harel.engine.store import SqliteStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harel_schema import dbapi, drift, engine, introspect, migrate, tables
+from harel_schema import LibsqlStore, dbapi, drift, engine, introspect, migrate, tables
 from harel_schema.errors import MigrationError, TargetError
 
 if TYPE_CHECKING:
@@ -84,6 +84,16 @@ def test_metadata_chain_and_replay_are_equal(prefix, database, tmp_path):
         for statement in migrate.schema_sql(prefix):
             replayed_fast.execute(statement)
         assert not differences(migrated, introspect.read(replayed_fast))
+
+
+def test_a_store_made_database_is_a_migrated_one(database, tmp_path):
+    """What a store creates is head, version row included, and an upgrade finds nothing to do."""
+    LibsqlStore(database.target, prefix="p").close()
+    migrate.upgrade(tmp_path / "other.db", prefix="p")
+    with closing(dbapi.connect(tmp_path / "other.db")) as migrated:
+        assert not differences(introspect.read(migrated), database.schema())
+    done = migrate.upgrade(database.target, prefix="p")
+    assert (done.before, done.applied, done.adopted) == ("0002", (), None)
 
 
 def test_metadata_is_not_blind(file):
