@@ -90,6 +90,25 @@ def test_a_lost_transaction_runs_nothing_more(sqld: Server) -> None:
     engine.dispose()
 
 
+def test_a_database_in_memory_lives_as_long_as_its_engine() -> None:
+    """Every connection of a thread to a database in memory is to the same one."""
+    engine = create_engine(":memory:")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (a)")
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM t").scalar_one() == 0
+    engine.dispose()
+
+
+def test_regexp_is_pythons_where_the_driver_takes_functions() -> None:
+    """`sqlite3` has the REGEXP operator that SQLAlchemy's own dialect brings; NULL stays NULL."""
+    engine = create_engine(":memory:", connect_args={"driver": "sqlite3"})
+    with engine.connect() as connection:
+        query = "SELECT 'harel' REGEXP '^h.+l$', 'harel' REGEXP 'x', NULL REGEXP 'x'"
+        assert connection.exec_driver_sql(query).one() == (1, 0, None)
+    engine.dispose()
+
+
 @pytest.fixture(params=["sqlite3", "libsql", "sqld"])
 def connection(request: pytest.FixtureRequest, tmp_path: Path) -> dbapi.Connection:
     """Return an open connection in the mode of a store: no transaction begins by itself."""
