@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harel_schema import hrana
 from harel_schema.backends.aio import OnThread
 from harel_schema.backends.local import connect
-from harel_schema.backends.server import ReplicaFile
+from harel_schema.backends.server import TOO_LARGE, ReplicaFile
 from harel_schema.commit.flow import Ask, Wait, commit
 from harel_schema.commit.tasks import TaskGroup
 from harel_schema.errors import Error, NotSupportedError
@@ -41,7 +41,13 @@ class OnServer:
 
     async def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query; see `Backend`."""
-        return (await self.client.execute(hrana.Statement(*statement), idempotent=True)).rows
+        query = hrana.Statement(*statement)
+        try:
+            return (await self.client.execute(query, idempotent=True)).rows
+        except Error as exc:
+            if exc.code != TOO_LARGE:
+                raise
+        return [row async for row in self.client.rows(query)]
 
     async def submit(self, unit: Unit[T]) -> T:
         """Commit a unit; see `Backend`."""

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from harel_schema.dbapi import Connection
     from harel_schema.opening import Options
 
-__all__ = ["Remote", "Replica", "ReplicaFile"]
+__all__ = ["TOO_LARGE", "Remote", "Replica", "ReplicaFile"]
+
+TOO_LARGE = "RESPONSE_TOO_LARGE"
+"""A server's code for an answer of more than 10 MB, which it gives only as a stream."""
 
 
 class Remote:
@@ -38,7 +41,13 @@ class Remote:
 
     def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query; see `Backend`."""
-        return self.client.execute(hrana.Statement(*statement), idempotent=True).rows
+        query = hrana.Statement(*statement)
+        try:
+            return self.client.execute(query, idempotent=True).rows
+        except Error as exc:
+            if exc.code != TOO_LARGE:
+                raise
+        return list(self.client.rows(query))
 
     def attempt(self, units: Sequence[Unit[Any]]) -> Attempt:
         """Return an attempt that sends one batch; see `Backend`."""

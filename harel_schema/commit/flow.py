@@ -22,7 +22,9 @@ from harel_schema.errors import (
     BusyError,
     ConnectionLost,
     DatabaseError,
+    DataError,
     Error,
+    ProgrammingError,
     ServerError,
     StoreConflict,
     TransactionLost,
@@ -71,11 +73,28 @@ def commit(
     """
     try:
         outcomes = yield from _transact(units, clock() + timeout, clock)
+    except (DataError, ProgrammingError):
+        if len(units) == 1:
+            raise
+        return (yield from _apart(units, timeout, clock))
     except Error as exc:
         if not _unknown(exc):
             raise
         outcomes = yield from _resolve(units, exc, clock() + timeout, clock)
     settle(units, outcomes)
+    return outcomes
+
+
+def _apart(
+    units: Sequence[Unit[Any]], timeout: float, clock: Callable[[], float]
+) -> Flow[list[Outcome]]:
+    """Commit one unit after the other: one of them cannot even be sent, and fails alone so."""
+    outcomes = []
+    for unit in units:
+        try:
+            outcomes += yield from commit([unit], timeout, clock)
+        except Error as exc:
+            outcomes.append(Outcome(error=exc))
     return outcomes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -13,8 +14,8 @@ import pytest
 from harel_schema import AsyncLibsqlStore, LibsqlStore
 from harel_schema.commit import group
 from harel_schema.commit.unit import Unit, nothing
-from harel_schema.errors import Error, IntegrityError, StoreConflict
-from harel_schema.models import Event, Execution
+from harel_schema.errors import DataError, Error, IntegrityError, StoreConflict
+from harel_schema.models import Event, Execution, TimerOp
 from tests.store.conftest import arguments, opener
 from tests.support.proxy import Hang
 
@@ -147,6 +148,24 @@ def test_two_commits_of_one_execution_are_decided_in_their_order(store) -> None:
     assert outcomes[:2] == [None, None]
     assert (outcomes[2].expected, outcomes[2].found) == (0, 1)
     assert store.load("e").outcome == "first"
+
+
+def test_what_cannot_be_stored_fails_alone(store) -> None:
+    """A neighbour with text that is no Unicode, or a timer at NaN, takes nobody with it."""
+    exes = [new(name) for name in "abcde"]
+    outcomes, sizes = together(
+        store,
+        lambda: store.save(exes[0]),
+        lambda: store.commit(exes[1], emit("b")),
+        lambda: store.commit(exes[2], [("\ud800", Event(kind="k"))]),
+        lambda: store.commit(exes[3], [], timers=(TimerOp("schedule", "p", math.nan),)),
+        lambda: store.commit(exes[4], emit("e")),
+    )
+    assert sizes == [1, 4]
+    assert isinstance(outcomes[2], DataError)
+    assert isinstance(outcomes[3], DataError | IntegrityError)
+    assert [exe.version for exe in exes] == [1, 1, 0, 0, 1]
+    assert [entry.target_id for entry in store.pending_outbox()] == ["b", "e"]
 
 
 def test_every_writing_method_rides_along(store) -> None:

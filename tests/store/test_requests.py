@@ -10,7 +10,7 @@ import pytest
 from harel_schema import LibsqlStore
 from harel_schema.calls import OWN, Calls
 from harel_schema.errors import StoreConflict
-from harel_schema.models import Execution, Status, TimerOp
+from harel_schema.models import Event, Execution, Status, TimerOp
 from tests.store.support import Blocking, Opener, full_commit, rows
 
 if TYPE_CHECKING:
@@ -82,6 +82,15 @@ def test_opening_an_existing_database_is_one_request(sqld_url, flavour) -> None:
         open_store = Opener(flavour, sqld_url, stack)
         open_store()
         assert sent(open_store()) == 1
+
+
+def test_what_is_too_large_for_one_answer_is_streamed(store) -> None:
+    """A server answers with 10 MB at most; an outbox of 12 MB is read all the same."""
+    exe = Execution(id="e", definition_id="d")
+    events = [Event(kind="k", data={"x": "x" * 4_000_000}) for _ in range(3)]
+    for event in events:
+        store.commit(exe, [("t", event)])
+    assert [entry.event for entry in store.pending_outbox()] == events
 
 
 def plan(store: LibsqlStore, statement: tuple[str, tuple[Any, ...]]) -> list[str]:
