@@ -274,6 +274,20 @@ INJECTED = [
         FENCE_BODY,
     ),
     (
+        "CREATE TABLE harel_move_log (a)",
+        "leftover-move",
+        "harel_move_log",
+        None,
+        "a table of a move that is not finished",
+    ),
+    (
+        "CREATE TRIGGER harel_move_insert_outbox AFTER INSERT ON harel_outbox BEGIN SELECT 1; END",
+        "leftover-move",
+        "harel_move_insert_outbox",
+        None,
+        "after insert on harel_outbox for each row begin select 1; end",
+    ),
+    (
         "CREATE TABLE harel_copy_ledger (a)",
         "leftover-ledger",
         "harel_copy_ledger",

@@ -138,3 +138,19 @@ def test_names_in_any_spelling_are_read(animals):
     assert [column.name for column in table.columns] == names
     assert [check.expression for check in table.checks] == ["1"] * len(names)
     assert table.indexes[0].terms[0].text == "a b"
+
+
+@pytest.mark.parametrize("tables", [1, 200])
+def test_the_number_of_queries_does_not_grow_with_the_schema(tables):
+    """One query a kind of thing, whatever is in the database."""
+    queries: list[str] = []
+    connection = sqlite3.connect(":memory:")
+    for n in range(tables):
+        connection.execute(f"CREATE TABLE t{n} (a UNIQUE, b REFERENCES t{n} (a))")
+    connection.commit()
+    # SQLite's own statements, such as those of the PRAGMAs, begin with a comment.
+    connection.set_trace_callback(lambda sql: None if sql.startswith("--") else queries.append(sql))
+    introspect.read(connection, prefix="harel")
+    connection.set_trace_callback(None)
+    connection.close()
+    assert len([sql for sql in queries if sql.startswith("SELECT")]) == 5

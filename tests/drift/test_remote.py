@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from harel_schema import dbapi, introspect, migrate
+from harel_schema import dbapi, introspect, migrate, transfer
 from harel_schema.drift import check, diff
 from harel_schema.drift.ours import transport_sql
 from harel_schema.errors import AuthError, ConnectionLost
@@ -119,3 +120,18 @@ def test_a_refused_token_and_a_dead_server_are_told_apart(sqld_url: str):
     for error in (refused.value, lost.value):
         assert "\n" not in str(error)
         assert "secret" not in str(error)
+
+
+def test_a_copy_to_a_server_and_back_has_no_drift(sqld_url: str, tmp_path: Path):
+    """What a copy makes, on the server and in a new file, is the schema that it copied."""
+    migrate.upgrade(tmp_path / "state.db")
+    with closing(dbapi.connect(tmp_path / "state.db")) as connection:
+        for statement in transport_sql("harel"):
+            connection.execute(statement)
+        connection.execute("INSERT INTO harel_outbox (event) VALUES ('{}')")
+        connection.commit()
+    transfer.copy(tmp_path / "state.db", sqld_url)
+    assert not len(check(sqld_url))
+    transfer.copy(sqld_url, tmp_path / "back.db")
+    assert not len(check(tmp_path / "back.db"))
+    assert not len(diff(tmp_path / "state.db", tmp_path / "back.db"))
