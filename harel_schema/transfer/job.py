@@ -122,7 +122,7 @@ class _Job:
         schema = self._source.schema(options.prefix)
         contents = all_contents if options.all_tables else own_contents
         self._contents: Contents = contents(self._source.target, schema, options.prefix)
-        preflight.check_sound(self._source)
+        preflight.check_sound(self._source, schema.tables)
         self._layouts = preflight.layouts(self._contents.tables, self._source)
         with self._open_dest(read_only=True) as dest:
             self._found = self._inspect(dest)
