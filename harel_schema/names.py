@@ -6,7 +6,18 @@ import re
 
 from harel_schema.errors import TargetError
 
-__all__ = ["DEFAULT_PREFIX", "check_prefix", "version_table"]
+__all__ = [
+    "DEFAULT_PREFIX",
+    "change_log",
+    "check_prefix",
+    "fence_trigger",
+    "ledger_name",
+    "log_trigger",
+    "move_table",
+    "moved_address",
+    "moved_text",
+    "version_table",
+]
 
 DEFAULT_PREFIX = "harel"
 
@@ -35,3 +46,41 @@ def check_prefix(prefix: str) -> str:
 def version_table(prefix: str) -> str:
     """Return the name of the table in which Alembic keeps the revision of `prefix`'s tables."""
     return f"{prefix}_alembic_version"
+
+
+def ledger_name(prefix: str) -> str:
+    """Return the name of the table in which a copy notes how far it is."""
+    return f"{prefix}_copy_ledger"
+
+
+def move_table(prefix: str) -> str:
+    """Return the name of the table by which a database is marked as an end of a running move."""
+    return f"{prefix}_move"
+
+
+def change_log(prefix: str) -> str:
+    """Return the name of the table in which a source notes what changes while it is moved."""
+    return f"{prefix}_move_log"
+
+
+def log_trigger(prefix: str, event: str = "", table: str = "") -> str:
+    """Return the name of a trigger that writes the change log; without `event`, how all begin."""
+    return f"{prefix}_move_{event}_{table}" if event else f"{prefix}_move_"
+
+
+def fence_trigger(prefix: str, event: str = "", table: str = "") -> str:
+    """Return the name of a trigger that stops writers; without `event`, how all begin."""
+    return f"{prefix}_fence_{event}_{table}" if event else f"{prefix}_fence_"
+
+
+_MOVED = "moved to "
+
+
+def moved_text(address: str) -> str:
+    """Return what a fence answers to every writer of a database that was moved to `address`."""
+    return _MOVED + address
+
+
+def moved_address(message: str) -> str | None:
+    """Return the address in an error that a fence raised, None for any other error."""
+    return message.removeprefix(_MOVED) if message.startswith(_MOVED) else None
