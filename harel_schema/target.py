@@ -24,15 +24,17 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from harel_schema.errors import NotADatabaseError, TargetError
 
-__all__ = ["Kind", "Target", "Token"]
+__all__ = ["TOKEN_VARIABLES", "Kind", "Target", "Token", "with_environment_token"]
 
 Kind: TypeAlias = Literal["memory", "file", "remote"]
 Token: TypeAlias = str | Callable[[], str]
+
+TOKEN_VARIABLES: Final = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
 
 _MEMORY = ":memory:"
 _MAGIC = b"SQLite format 3\x00"
@@ -117,6 +119,18 @@ class Target:
             raise TargetError(f"{self}: no permission to write {_short(missing[0])}")
         if self.path.exists():
             _check_header(self, self.path)
+
+
+def with_environment_token(target: Target, *variables: str) -> Target:
+    """Give a server that has no token the first one that the environment variables hold.
+
+    Anything else is returned as it is: a file takes no token, and the environment is no reason
+    to refuse it.
+    """
+    if target.kind != "remote" or target.auth_token is not None:
+        return target
+    token = next((os.environ[name] for name in variables if os.environ.get(name)), None)
+    return _with_token(target, token)
 
 
 def _with_token(target: Target, token: Token | None) -> Target:

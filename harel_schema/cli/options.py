@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import click
 
 from harel_schema import report
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
-from harel_schema.target import Target
+from harel_schema.target import TOKEN_VARIABLES, Target, with_environment_token
 
 __all__ = [
     "Format",
@@ -29,7 +28,6 @@ Format: TypeAlias = Literal["text", "json"]
 _F = TypeVar("_F", bound=Callable[..., object])
 
 _TARGET = "HAREL_SCHEMA_TARGET"
-_TOKENS = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
 _SOURCE_TOKEN = "HAREL_SCHEMA_SOURCE_TOKEN"  # noqa: S105 - the variable's name
 _DEST_TOKEN = "HAREL_SCHEMA_DEST_TOKEN"  # noqa: S105 - the variable's name
 _TOKEN_HELP = "The token of {}. Better in {}: other users can see a command line."  # noqa: S105
@@ -63,7 +61,7 @@ def database_options(function: _F) -> _F:
     The token's variables are read by `resolve_target`: they must not break a local file.
     """
     function = click.option(
-        "--auth-token", metavar="TOKEN", help=_TOKEN_HELP.format("the server", _TOKENS[0])
+        "--auth-token", metavar="TOKEN", help=_TOKEN_HELP.format("the server", TOKEN_VARIABLES[0])
     )(function)
     return click.argument("target", envvar=_TARGET, required=False)(function)
 
@@ -113,7 +111,7 @@ def resolve_target(text: str | None, auth_token: str | None) -> Target:
     """Read TARGET; a token of the environment is for a server that was given none."""
     if text is None:
         raise click.UsageError(f"no database is named: give TARGET, or set {_TARGET}")
-    return _with_environment(Target.parse(text, auth_token=auth_token), *_TOKENS)
+    return with_environment_token(Target.parse(text, auth_token=auth_token), *TOKEN_VARIABLES)
 
 
 def resolve_pair(
@@ -126,15 +124,8 @@ def resolve_pair(
     """
     first = Target.parse(source, auth_token=source_token)
     second = Target.parse(dest, auth_token=dest_token)
-    lone = () if first.kind == second.kind == "remote" else _TOKENS
+    lone = () if first.kind == second.kind == "remote" else TOKEN_VARIABLES
     return (
-        _with_environment(first, _SOURCE_TOKEN, *lone),
-        _with_environment(second, _DEST_TOKEN, *lone),
+        with_environment_token(first, _SOURCE_TOKEN, *lone),
+        with_environment_token(second, _DEST_TOKEN, *lone),
     )
-
-
-def _with_environment(target: Target, *names: str) -> Target:
-    if target.kind != "remote" or target.auth_token is not None:
-        return target
-    token = next((os.environ[name] for name in names if os.environ.get(name)), None)
-    return Target.parse(target, auth_token=token)

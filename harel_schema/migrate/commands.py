@@ -148,3 +148,8 @@ def _run(job: Job, work: Callable[[Config], object], config: Config | None = Non
             raise MigrationError(
                 " ".join(str(error).split()), remedy="see `harel-schema history`"
             ) from error
+        except AssertionError as error:
+            # Alembic asserts, instead of saying so, on texts like "", "@" and "head+1".
+            raise MigrationError(
+                "that is no revision", remedy="see `harel-schema history`"
+            ) from error

@@ -12,14 +12,13 @@ from harel_schema.errors import HarelSchemaError, TargetError
 from harel_schema.migrate import runner
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
 from harel_schema.revisions import offline
-from harel_schema.target import Target
+from harel_schema.target import TOKEN_VARIABLES, Target, with_environment_token
 
 __all__ = ["JOB", "run"]
 
 # The key of `Config.attributes` under which `harel_schema.migrate` hands its job over.
 JOB = "harel_schema.job"
 
-_TOKENS = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
 _KNOWN = ("target", "prefix", "force")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
@@ -64,15 +63,9 @@ def _job_of_command_line() -> runner.Job:
     target = os.environ.get("HAREL_SCHEMA_TARGET") or "sqlite:///state.db"
     prefix = os.environ.get("HAREL_PREFIX") or DEFAULT_PREFIX
     text, prefix = given.get("target", target), given.get("prefix", prefix)
+    database = with_environment_token(Target.parse(text), *TOKEN_VARIABLES)
     force = _flag("force", given.get("force", "false"))
-    return runner.Job(_with_token(Target.parse(text)), check_prefix(prefix), force=force)
-
-
-def _with_token(target: Target) -> Target:
-    if target.kind != "remote" or target.auth_token is not None:
-        return target
-    token = next((os.environ[name] for name in _TOKENS if os.environ.get(name)), None)
-    return Target.parse(target, auth_token=token)
+    return runner.Job(database, check_prefix(prefix), force=force)
 
 
 def _flag(name: str, value: str) -> bool:

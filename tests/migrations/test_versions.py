@@ -184,3 +184,14 @@ def test_a_connection_in_a_transaction_is_refused():
         migrate.upgrade(connection)
     assert connection.in_transaction
     connection.close()
+
+
+@pytest.mark.parametrize("revision", ["", " ", "@", ":", "head+1", "+9", "0001:head", "0\x001"])
+@pytest.mark.parametrize("verb", [migrate.upgrade, migrate.downgrade, migrate.stamp, migrate.plan])
+def test_what_is_no_revision_is_refused(verb, revision: str) -> None:
+    """A text that names no revision is one clear error, and the database stays where it is."""
+    before = migrate.upgrade("x.db").after
+    with pytest.raises(MigrationError) as caught:
+        verb("x.db", revision)
+    assert len(str(caught.value).splitlines()) == 1
+    assert migrate.current("x.db").revision == before
