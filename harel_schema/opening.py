@@ -153,7 +153,7 @@ def _missing(sql: Statements) -> Generator[Statement | Unit[Any], Any, list[str]
 
 def _create(sql: Statements) -> Opening:
     # Only a database without a schema pays for importing Alembic.
-    from harel_schema.migrate import schema_sql  # noqa: PLC0415
+    from harel_schema.revisions import schema_sql  # noqa: PLC0415
 
     statements = tuple((statement, ()) for statement in schema_sql(sql.prefix))
     try:

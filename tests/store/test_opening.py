@@ -15,8 +15,8 @@ from harel.engine.schema import store_schema
 
 from harel_schema import LibsqlStore, StoreConflict
 from harel_schema.errors import StoreError, TargetError
-from harel_schema.migrate import schema_sql
 from harel_schema.models import Event, Execution
+from harel_schema.revisions import schema_sql
 from harel_schema.sql import REVISION, statements
 from tests.store.support import Opener, rows
 
@@ -135,7 +135,7 @@ OPEN = """
 import sys
 from harel_schema import LibsqlStore
 from harel_schema.models import Execution
-import harel_schema.migrate
+import harel_schema.revisions
 print("ready", flush=True)
 sys.stdin.readline()
 with LibsqlStore(sys.argv[1]) as store:
