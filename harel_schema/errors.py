@@ -22,11 +22,12 @@
     │           └── TransactionLost     the server ended our transaction or stream
     ├── StoreError
     │   ├── StoreConflict           a stale write lost the version check
+    │   ├── StoreMoved              the database was moved; nothing was written
     │   └── CursorError             a page cursor that this store did not make
     ├── MigrationError
     │   ├── SchemaMismatch          the tables are not what the revision promises
     │   └── UnknownRevision         the database is ahead of this version of the tool
-    ├── TransferError               a copy or a verify that was refused or failed
+    ├── TransferError               a copy, a move or a verify that was refused or failed
     ├── ServerNotFound              no sqld binary to start
     └── ServerNotStarted            sqld ended or stayed silent
 
@@ -60,6 +61,7 @@ __all__ = [
     "ServerNotStarted",
     "StoreConflict",
     "StoreError",
+    "StoreMoved",
     "TargetError",
     "TransactionLost",
     "TransferError",
@@ -225,6 +227,17 @@ class StoreConflict(StoreError, RuntimeError):
         self.found = found
 
 
+class StoreMoved(StoreError):
+    """The database was moved and takes no more writes; nothing was written.
+
+    `address` is where it is now: the URL of a server, or the absolute path of a file.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"the database was moved to {address}", remedy="open it there")
+        self.address = address
+
+
 class CursorError(StoreError, ValueError):
     """A page cursor that no store made, or that was made for other filters."""
 
@@ -255,7 +268,7 @@ class UnknownRevision(MigrationError):
 
 
 class TransferError(HarelSchemaError):
-    """A copy or a verify that was refused before its first write, or that failed."""
+    """A copy, a move or a verify that was refused before its first write, or that failed."""
 
 
 class ServerNotFound(HarelSchemaError):
