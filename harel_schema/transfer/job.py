@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from harel_schema.transfer.preflight import Size
     from harel_schema.transfer.state import Found
 
-__all__ = ["copy"]
+__all__ = ["Job", "Options", "copy"]
 
 _RUN_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
+class Options:
+    """What a copy was told."""
+
     prefix: str
     replace: bool
     merge: bool
@@ -79,7 +81,7 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
     `TransferError` or an error of `harel_schema.dbapi` when it cannot go on. The next call does.
     """
     started = time.monotonic()
-    options = _Options(
+    options = Options(
         prefix=check_prefix(prefix),
         replace=replace,
         merge=merge,
@@ -93,7 +95,7 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
     ends = Target.parse(source), Target.parse(dest)
     preflight.check_pair(*ends)
     with open_database(ends[0], read_only=True) as database, database.snapshot():
-        job = _Job(database, ends[1], options, Meter(progress))
+        job = Job(database, ends[1], options, Meter(progress))
         action = job.check()
         if not dry_run:
             job.run(action)
@@ -104,10 +106,10 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
     return job.report(action, time.monotonic() - started)
 
 
-class _Job:
-    """The steps of a copy, with what they learn."""
+class Job:
+    """The steps of a copy, with what they learn. A move extends it."""
 
-    def __init__(self, source: Database, dest: Target, options: _Options, meter: Meter) -> None:
+    def __init__(self, source: Database, dest: Target, options: Options, meter: Meter) -> None:
         self._source = source
         self._dest = dest
         self._options = options
@@ -119,7 +121,7 @@ class _Job:
     def check(self) -> Action:
         """Check both ends, and return what is to be done. Writes nothing."""
         options = self._options
-        schema = self._source.schema(options.prefix)
+        schema = self._read_schema()
         contents = all_contents if options.all_tables else own_contents
         self._contents: Contents = contents(self._source.target, schema, options.prefix)
         preflight.check_sound(self._source, schema.tables)
@@ -135,6 +137,9 @@ class _Job:
             )
             preflight.check_space(self._dest, size_of(self._source))
             return self._decide(dest)
+
+    def _read_schema(self) -> Schema:
+        return self._source.schema(self._options.prefix)
 
     def _inspect(self, dest: Database | None) -> Found:
         """Look at the destination, and refuse what no option allows."""

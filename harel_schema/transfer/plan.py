@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harel_schema import drift
-from harel_schema.drift.ours import internal_tables, ledger_name
+from harel_schema.drift.ours import internal_tables
 from harel_schema.drift.promise import transport
 from harel_schema.errors import SchemaMismatch, TransferError
 from harel_schema.introspect import Schema, fold, quote
-from harel_schema.names import version_table
+from harel_schema.names import change_log, ledger_name, move_table, version_table
 from harel_schema.transfer.layout import Query
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Contents:
 
     def clear(self, found: Schema, prefix: str) -> list[Query]:
         """Drop what `found` has of the same names, and of harel's tables of any revision."""
-        names = {fold(name) for name in (*self.names, *own_names(prefix), ledger_name(prefix))}
+        names = {fold(name) for name in (*self.names, *own_names(prefix), *_marks(prefix))}
         if self.version_table is not None:
             names.add(fold(version_table(prefix)))
         views = {fold(view.name) for view in self.schema.views}
@@ -134,8 +134,13 @@ def all_contents(source: Target, schema: Schema, prefix: str) -> Contents:
 def all_names(schema: Schema, prefix: str) -> list[str]:
     """Return the names of all tables whose rows are copied with `all_tables`."""
     internal = internal_tables(schema)
-    apart = {fold(version_table(prefix)), fold(ledger_name(prefix))}
+    apart = {fold(version_table(prefix)), *map(fold, _marks(prefix))}
     return [t.name for t in schema.tables if not internal(t) and fold(t.name) not in apart]
+
+
+def _marks(prefix: str) -> tuple[str, ...]:
+    """Return the names of the tables that a copy or a move keeps while it runs."""
+    return ledger_name(prefix), move_table(prefix), change_log(prefix)
 
 
 def _triggers(schema: Schema) -> list[Trigger]:

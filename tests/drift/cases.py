@@ -302,21 +302,6 @@ INJECTED = [
         "a table of a move that is not finished",
     ),
     (
-        "CREATE TABLE harel_move_log (a)",
-        "leftover-move",
-        "harel_move_log",
-        None,
-        "a table of a move that is not finished",
-    ),
-    (
-        "CREATE TRIGGER harel_move_insert_harel_outbox AFTER INSERT ON harel_outbox"
-        " BEGIN SELECT 1; END",
-        "leftover-move",
-        "harel_move_insert_harel_outbox",
-        None,
-        "after insert on harel_outbox for each row begin select 1; end",
-    ),
-    (
         "CREATE TABLE _alembic_tmp_harel_outbox (a)",
         "leftover-alembic",
         "_alembic_tmp_harel_outbox",
