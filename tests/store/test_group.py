@@ -235,8 +235,8 @@ def test_a_lone_failure_leaves_no_lock(open_store, target) -> None:
     else:
         with ExitStack() as stack:
             set_traps(stack.enter_context(LibsqlStore(open_store.database, **open_store._options)))
-        if target == "late" and hasattr(inner._backend, "_local"):
-            inner._backend._local._connection.execute("PRAGMA foreign_keys=ON").fetchall()
+        if target == "late" and hasattr(inner._backend, "opened"):
+            inner._backend.opened._connection.execute("PRAGMA foreign_keys=ON").fetchall()
     exe = new("e")
     with pytest.raises(IntegrityError):
         store.commit(exe, emit(target))
@@ -307,7 +307,7 @@ async def test_when_commit_fails_no_task_is_told_otherwise() -> None:
     with LibsqlStore("state.db") as first:
         set_traps(first)
     async with await AsyncLibsqlStore.create("state.db") as store:
-        connection = store._backend._local._connection
+        connection = store._backend.opened._connection
         await store._backend._worker.call(
             lambda: connection.execute("PRAGMA foreign_keys=ON").fetchall()
         )

@@ -235,7 +235,7 @@ async def test_a_cancelled_commit_is_withdrawn_or_finishes(async_store) -> None:
 async def test_a_commit_that_has_begun_finishes_in_the_background() -> None:
     """Cancelling the await does not undo what the thread is doing; the version moves."""
     async with await AsyncLibsqlStore.create("state.db") as store:
-        local, begun, gate = store._backend._local, threading.Event(), threading.Event()
+        local, begun, gate = store._backend.opened, threading.Event(), threading.Event()
         attempt = local.attempt
 
         def slow(units: Any) -> Any:

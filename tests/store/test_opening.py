@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harel.engine.schema import store_schema
+from harel.engine.schema import store_schema, transport_schema
 
 from harel_schema import LibsqlStore, StoreConflict
 from harel_schema.errors import StoreError, TargetError
@@ -82,6 +82,17 @@ def test_a_database_that_harel_made_opens(open_store) -> None:
     ):
         with pytest.raises(StoreError, match="harel_definitions; run `harel-schema upgrade`"):
             call()
+
+
+def test_a_database_in_which_the_transport_came_first_is_migrated(open_store) -> None:
+    """Tables that harel's transport made are part of the schema; others of the name are not."""
+    prepare(open_store, *transport_schema("sqlite", "harel"), *transport_schema("sqlite", "p"))
+    prepare(open_store, "ALTER TABLE p_transport_groups ADD COLUMN extra")
+    store = open_store()
+    assert rows(store, "SELECT version_num FROM harel_alembic_version") == [(REVISION,)]
+    with pytest.raises(StoreError, match="p_transport_groups already exists"):
+        open_store(prefix="p")
+    assert rows(store, "SELECT name FROM sqlite_schema WHERE name = 'p_executions'") == []
 
 
 def test_an_older_schema_opens_with_a_warning(open_store) -> None:
