@@ -113,18 +113,21 @@ class Database(Protocol):
 
 
 @contextmanager
-def open_database(target: Target, *, read_only: bool) -> Iterator[Database]:
+def open_database(
+    target: Target, *, read_only: bool, timeout: float = _TIMEOUT
+) -> Iterator[Database]:
     """Open `target`; for reading it is opened so that nothing is created or changed.
 
-    Raises what `harel_schema.dbapi.connect` raises.
+    `timeout` is how many seconds to wait for a lock, or for a silent server. Raises what
+    `harel_schema.dbapi.connect` raises.
     """
     database: Database
     if target.url is not None:
-        client = hrana.Client(target.url, auth_token=target.auth_token, timeout=_TIMEOUT)
+        client = hrana.Client(target.url, auth_token=target.auth_token, timeout=timeout)
         database = RemoteDatabase(target, client)
     else:
         connection = dbapi.connect(
-            target, driver="sqlite3", isolation_level=None, timeout=_TIMEOUT, read_only=read_only
+            target, driver="sqlite3", isolation_level=None, timeout=timeout, read_only=read_only
         )
         database = LocalDatabase(target, connection)
     try:
