@@ -67,8 +67,9 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
     """Copy harel's tables of `source`, or with `all_tables` every table, to `dest`, exactly.
 
     Every cell keeps its storage class and its bytes, every table without a primary key its
-    rowids, every AUTOINCREMENT its sequence. A file is read in one snapshot while writers go on,
-    a server too unless the connection breaks (`CopyReport.snapshots`). The source is not changed.
+    rowids, every AUTOINCREMENT its sequence. A file is read in one snapshot, while writers go on
+    if it is in WAL mode and wait if not; a server too, unless the connection breaks
+    (`CopyReport.snapshots`). The source is not changed.
 
     A destination without rows gets the source's schema and revision; with `upgrade` it is
     migrated to head when the rows are there. One that holds the same rows is left alone; a copy
