@@ -1,0 +1,63 @@
+"""Looking for tables of harel before 0.7 in a live database."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from harel_schema import introspect
+from harel_schema.errors import MigrationError
+from harel_schema.introspect import fold, quote
+from harel_schema.migrate import adoption
+from harel_schema.migrate.adoption import Adoption, Contents
+from harel_schema.names import DEFAULT_PREFIX
+
+if TYPE_CHECKING:
+    from harel_schema import dbapi
+    from harel_schema.introspect import Schema
+
+__all__ = ["refuse", "survey"]
+
+log = logging.getLogger("harel_schema.migrate")
+
+
+def survey(connection: dbapi.Connection, prefix: str) -> tuple[Schema, Adoption]:
+    """Return the schema of a database and what would adopt it; changes nothing.
+
+    Raises `SchemaMismatch` for tables that no release made.
+    """
+    schema = introspect.read(connection, prefix=prefix)
+    names = adoption.involved(schema, prefix)
+    contents = _contents(connection, names) if names else {}
+    return schema, adoption.plan(schema, contents, prefix)
+
+
+def refuse(connection: dbapi.Connection, prefix: str) -> None:
+    """Raise `MigrationError`, which names `adopt`, if there is something to adopt.
+
+    Where both generations hold rows the later one is somebody's work too: that is only logged.
+    """
+    where = connection.target
+    _, found = survey(connection, prefix)
+    for conflict in found.conflicts:
+        log.warning("%s: %s", where, conflict)
+    if found.conflicts or not found.sql:
+        return
+    option = "" if prefix == DEFAULT_PREFIX else f" --prefix {prefix}"
+    raise MigrationError(
+        f"{where} has the tables of harel before 0.7: {', '.join(old for old, _ in found.renamed)}",
+        remedy=f"take them over with `harel-schema adopt{option}`",
+    )
+
+
+def _contents(connection: dbapi.Connection, names: tuple[str, ...]) -> dict[str, Contents]:
+    held = " UNION ALL ".join(
+        f"SELECT {at}, EXISTS (SELECT 1 FROM {quote(name)})"  # noqa: S608 - names that were read
+        for at, name in enumerate(names)
+    )
+    rows, numbers = connection.execute_reads([held, "SELECT name, seq FROM sqlite_sequence"])
+    sequences = {fold(name): number for name, number in numbers or ()}
+    return {
+        names[at]: Contents(bool(full), sequences.get(fold(names[at]), 0))
+        for at, full in rows or ()
+    }
