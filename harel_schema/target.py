@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from harel_schema.errors import NotADatabaseError, TargetError
+from harel_schema import header
+from harel_schema.errors import TargetError
 
 __all__ = ["TOKEN_VARIABLES", "Kind", "Target", "Token", "with_environment_token"]
 
@@ -37,7 +38,6 @@ Token: TypeAlias = str | Callable[[], str]
 TOKEN_VARIABLES: Final = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
 
 _MEMORY = ":memory:"
-_MAGIC = b"SQLite format 3\x00"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _LOCAL_SCHEMES = ("sqlite", "sqlite+pysqlite")
 _EITHER_SCHEMES = ("sqlite+libsql", "sqlite+harel")
@@ -93,12 +93,14 @@ class Target:
     def check_readable(self) -> None:
         """Refuse a file that cannot be read as a SQLite database, before anything opens it.
 
-        Raises `TargetError` (missing, a directory, no permission) or `NotADatabaseError`.
+        Raises `TargetError` (missing, a directory, no permission) or `NotADatabaseError`
+        (something else, encrypted, cut off). What this process has open is not read: closing it
+        again would drop SQLite's locks.
         """
         if self.path is None:
             return
         _check_regular(self, self.path, must_exist=True)
-        _check_header(self, self.path)
+        header.check(str(self), self.path)
 
     def check_writable(self) -> None:
         """Refuse a file that cannot be opened or created for writing, before anything does.
@@ -118,7 +120,7 @@ class Target:
         if missing:
             raise TargetError(f"{self}: no permission to write {_short(missing[0])}")
         if self.path.exists():
-            _check_header(self, self.path)
+            header.check(str(self), self.path)
 
 
 def with_environment_token(target: Target, *variables: str) -> Target:
@@ -285,16 +287,3 @@ def _check_regular(target: Target, path: Path, *, must_exist: bool) -> None:
         raise TargetError(f"{target} is a directory", remedy="name a file in it")
     if not stat.S_ISREG(mode):
         raise TargetError(f"{target} is not a regular file")
-
-
-def _check_header(target: Target, path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
-    except OSError as error:
-        raise TargetError(f"{target}: {error.strerror}") from error
-    # An empty file is an empty database.
-    if head and head != _MAGIC:
-        raise NotADatabaseError(
-            f"{target} is not a SQLite database, or it is encrypted", code="SQLITE_NOTADB"
-        )

@@ -8,8 +8,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from harel_schema import errors
-from harel_schema.dbapi import files
+from harel_schema import errors, leases
 from harel_schema.dbapi.cursor import Cursor
 from harel_schema.dbapi.statements import Kind, Statement, read
 
@@ -258,7 +257,7 @@ _connections: weakref.WeakSet[Any] = weakref.WeakSet()
 def _after_fork() -> None:
     for connection in list(_connections):
         connection._abandon()  # noqa: SLF001 - the same module
-    files.forget_after_fork()
+    leases.forget_after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -1,50 +1,24 @@
-"""One library a file a process.
-
-Every copy of SQLite (stdlib `sqlite3`, `libsql`, `libsql_experimental`) keeps its own table of
-the locks it holds, and POSIX drops all locks of a process on a file as soon as the process
-closes any descriptor of it. Two copies on one file in one process therefore cancel each other's
-locks: both get the write lock. So a file belongs to the library that opened it first, until
-its last connection is closed. For the same reason nothing here opens a file that exists.
-"""
+"""Opening a file: one library a file a process (see `harel_schema.leases`), and the right mode."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import threading
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from harel_schema import leases
 from harel_schema.errors import InterfaceError, TargetError
+from harel_schema.leases import Lease
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harel_schema.leases import Identity
     from harel_schema.target import Target
 
-__all__ = ["Lease", "forget_after_fork", "may_clean_up", "open_uri", "use"]
-
-_lock = threading.Lock()
-_leases: dict[tuple[int, int], tuple[str, int]] = {}
-
-
-@dataclass(slots=True)
-class Lease:
-    """The right of a library to a file; give it back with `release`, which may be repeated."""
-
-    identity: tuple[int, int] | None
-
-    def release(self) -> None:
-        """Give the file free when this was the last lease on it."""
-        identity, self.identity = self.identity, None
-        with _lock:
-            if identity is None or identity not in _leases:
-                return
-            library, count = _leases[identity]
-            if count > 1:
-                _leases[identity] = (library, count - 1)
-            else:
-                del _leases[identity]
+__all__ = ["Lease", "check_parent", "may_clean_up", "open_uri", "owner", "use"]
 
 
 def use(target: Target, library: str, *, create: bool) -> Lease:
@@ -54,24 +28,20 @@ def use(target: Target, library: str, *, create: bool) -> Lease:
     has the file open in this process.
     """
     assert target.path is not None  # noqa: S101 - the caller has a file
-    with _lock:
-        identity = _identity(target, target.path, create=create)
-        owner, count = _leases.get(identity, (library, 0))
-        if owner != library:
-            raise InterfaceError(
-                f"{target} is open in this process with {owner}; opening it with {library} too "
-                "would cancel the locks of both",
-                remedy=f"pass driver={owner!r}, or close the other connection",
-            )
-        _leases[identity] = (owner, count + 1)
-    return Lease(identity)
+    try:
+        return leases.take(partial(_identity, target, target.path, create=create), library)
+    except leases.Taken as taken:
+        raise InterfaceError(
+            f"{target} is open in this process with {taken.owner}; opening it with {library} too "
+            "would cancel the locks of both",
+            remedy=f"pass driver={taken.owner!r}, or close the other connection",
+        ) from None
 
 
-def _identity(target: Target, path: Path, *, create: bool) -> tuple[int, int]:
+def _identity(target: Target, path: Path, *, create: bool) -> Identity:
     try:
         if create and not path.exists():
-            # A new file has no locks to lose; 0o644 is SQLite's own choice.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
+            _create(path)
         found = path.stat()
     except FileNotFoundError:
         check_parent(target)
@@ -81,6 +51,23 @@ def _identity(target: Target, path: Path, *, create: bool) -> tuple[int, int]:
     if path.is_dir():
         raise TargetError(f"{target} is a directory", remedy="name a file in it")
     return found.st_dev, found.st_ino
+
+
+def _create(path: Path) -> None:
+    # A new file has no locks to lose, so it must be new; 0o644 is SQLite's own choice.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
+
+
+def owner(target: Target) -> str | None:
+    """Return the library that has a file open in this process, or None."""
+    if target.path is None:
+        return None
+    try:
+        found = target.path.stat()
+    except OSError:
+        return None
+    return leases.owner((found.st_dev, found.st_ino))
 
 
 def check_parent(target: Target) -> None:
@@ -113,10 +100,3 @@ def may_clean_up(path: Path) -> bool:
     if any(journal.exists() for journal in journals):
         return False
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-
-
-def forget_after_fork() -> None:
-    """Drop the leases of the parent: its locks are not the child's."""
-    global _lock  # noqa: PLW0603 - another thread of the parent may have held it
-    _lock = threading.Lock()
-    _leases.clear()

@@ -12,14 +12,12 @@ from harel_schema.drift.compare import schema_differences
 from harel_schema.drift.model import Difference, Drift, Kind
 from harel_schema.drift.ours import Split, split
 from harel_schema.drift.promise import chain, expected, transport
-from harel_schema.errors import NotADatabaseError
 from harel_schema.introspect import Schema, fold
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
 from harel_schema.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 __all__ = ["check", "check_schema", "diff"]
 
@@ -94,6 +92,7 @@ def _against(found: Schema, revision: str, prefix: str) -> tuple[list[Difference
     if found.versions is None:
         # Reported once, as a missing version.
         del want[fold(version_table(prefix))]
+    # A revision before the one that makes them allows harel's own.
     if any(found.table(table.name) is not None for table in transport(prefix).tables):
         want = {**transport(prefix).by_name, **want}
     schema = Schema(tables=tuple(want.values()))
@@ -145,28 +144,9 @@ def _read(database: Named, prefix: str, timeout: float) -> Schema:
     if isinstance(database, dbapi.Connection):
         return introspect.read(database, prefix=prefix)
     target = Target.parse(database)
+    target.check_readable()
     with closing(dbapi.connect(target, read_only=True, timeout=timeout)) as connection:
-        if target.path is None:
-            return introspect.read(connection, prefix=prefix)
-        # While a transaction is open, no other process can make the file smaller.
-        connection.begin("DEFERRED")
-        schema = introspect.read(connection, prefix=prefix)
-        _refuse_fragment(connection, target.path)
-        return schema
-
-
-def _refuse_fragment(connection: dbapi.Connection, path: Path) -> None:
-    """Refuse a file that ends within its last page, which SQLite itself does not notice."""
-    pages, size = connection.execute(
-        "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"
-    ).fetchall()[0]
-    found = path.stat().st_size
-    if found % size and not path.with_name(path.name + "-wal").exists():
-        raise NotADatabaseError(
-            f"{connection.target} is cut off: {found} of {pages * size} bytes",
-            code="SQLITE_CORRUPT",
-            remedy="copy or download it again",
-        )
+        return introspect.read(connection, prefix=prefix)
 
 
 def _versions_differ(want: Schema, got: Schema, prefix: str) -> Iterator[Difference]:
