@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Action", "CopyReport", "Limits", "OnProgress", "Phase", "Progress", "TableCopy"]
 
-Phase: TypeAlias = Literal["check", "compare", "copy", "finish"]
+Phase: TypeAlias = Literal["check", "compare", "copy", "finish", "catch up", "switch"]
 Action: TypeAlias = Literal["copied", "resumed", "replaced", "merged", "already equal"]
 
 
