@@ -143,11 +143,14 @@ class NotSupportedError(DatabaseError):
 
 
 class ProgrammingError(DatabaseError):
-    """PEP 249: bad SQL, a missing table, a wrong number of parameters."""
+    """PEP 249: wrong parameters, or a call that does not fit the statement.
+
+    Bad SQL and a missing table are `OperationalError`, as in stdlib `sqlite3`.
+    """
 
 
 class OperationalError(DatabaseError):
-    """PEP 249: a failure of the database's operation, not of the statement."""
+    """PEP 249: a statement or the database failed, for whatever reason but the ones beside."""
 
 
 class BusyError(OperationalError):

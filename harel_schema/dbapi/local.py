@@ -15,7 +15,7 @@ from harel_schema.dbapi.reads import one_by_one
 from harel_schema.dbapi.session import CHUNK, Description, Result, Row
 from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.dbapi.waiting import patiently
-from harel_schema.errors import BusyError, NotSupportedError, OperationalError
+from harel_schema.errors import BusyError, DatabaseError, NotSupportedError, OperationalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["LocalSession", "Sqlite3Session"]
 
 _ROLLBACK = read("ROLLBACK")
+_OF_LIBSQL = read("SELECT 1 FROM sqlite_schema WHERE sql LIKE '%libsql_vector_idx%'")
 # PRAGMAs that change the file although the connection is query_only.
 _WRITING_PRAGMAS = frozenset({"QUERY_ONLY", "JOURNAL_MODE", "WAL_CHECKPOINT", "OPTIMIZE"})
 
@@ -297,6 +298,13 @@ class Sqlite3Session(LocalSession):
             result.rowcount = len(result.rows)
             result.lastrowid = cursor.lastrowid if statement.inserts else None
         return result
+
+    def needs_libsql(self) -> bool:
+        """Whether the schema has something that only libSQL understands."""
+        try:
+            return bool(self._run(_OF_LIBSQL, ()).rows)
+        except DatabaseError as error:
+            return "malformed database schema" in error.message
 
     def _fetch(self, cursor: sqlite3.Cursor) -> list[Row]:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from harel_schema.dbapi import files
 from harel_schema.dbapi.connection import Connection
 from harel_schema.dbapi.libsql import ExperimentalSession, LibsqlSession
 from harel_schema.dbapi.local import LocalSession, Sqlite3Session
@@ -43,10 +44,11 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     With `sync_url`, the URL of a server, the file is an embedded replica of it: reads are local,
     and all else goes to the server. `sync_interval` is how often it syncs by itself, in seconds.
 
-    `driver` is ``"sqlite3"`` (the default for a file or memory), ``"libsql"`` or
-    ``"libsql_experimental"``. `timeout` is how many seconds to wait for a lock. `read_only` creates
-    no file and refuses every write. `isolation_level` is the mode in which a transaction begins
-    before a statement that changes something, or None.
+    `driver` is ``"sqlite3"``, ``"libsql"`` or ``"libsql_experimental"``. None takes the one that
+    has the file open in this process, else ``"sqlite3"``, and ``"libsql"`` for a schema that only
+    libSQL understands. `timeout` is how many seconds to wait for a lock; a server waits on its
+    own. `read_only` creates no file and refuses every write. `isolation_level` is the mode in
+    which a transaction begins before a statement that changes something, or None.
 
     Raises `TargetError` for a database that cannot be named or opened, `InterfaceError` when
     another library has the file open in this process. That a file is no database is found by
@@ -77,10 +79,14 @@ def _session(target: Target, driver: str | None, **options: Any) -> Session:
         if driver is not None:
             raise InterfaceError("a server is spoken to over Hrana, by no driver")
         return RemoteSession(target, **options)
-    name = driver or "sqlite3"
+    name = driver or files.owner(target) or "sqlite3"
     if name not in _LOCAL:
         raise InterfaceError(f"there is no driver {name!r}", remedy=f"use {', '.join(_LOCAL)}")
-    return _LOCAL[name](target, **options)
+    session = _LOCAL[name](target, **options)
+    if driver is None and isinstance(session, Sqlite3Session) and session.needs_libsql():
+        session.close()
+        return LibsqlSession(target, **options)
+    return session
 
 
 def _check_replica(target: Target, primary: Target, driver: str | None, *, read_only: bool) -> None:

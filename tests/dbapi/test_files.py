@@ -163,6 +163,36 @@ def test_closing_closes_the_file(open_local, tmp_path):
     assert len(kept) == 4
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "CREATE TABLE t (a) RANDOM ROWID",
+        "CREATE TABLE t (a F32_BLOB(3)); CREATE INDEX i ON t (libsql_vector_idx(a))",
+    ],
+)
+def test_a_schema_that_only_libsql_reads(tmp_path, schema):
+    """Without a driver named, a file that stdlib's SQLite cannot work with gets libsql."""
+    with dbapi.connect(tmp_path / "state.db", driver="libsql") as made:
+        made.executescript(schema)
+    made.close()
+    connection = dbapi.connect(tmp_path / "state.db")
+    assert connection.driver == "libsql"
+    connection.execute("INSERT INTO t VALUES (vector('[1,2,3]'))")
+    connection.close()
+
+
+def test_without_a_driver_the_one_in_use_is_taken(open_local, tmp_path, driver):
+    """Who names no driver shares the file with whoever has it open."""
+    first = open_local()
+    second = dbapi.connect(tmp_path / "state.db")
+    assert second.driver == driver
+    first.close()
+    second.close()
+    third = dbapi.connect(tmp_path / "state.db")
+    assert third.driver == "sqlite3"
+    third.close()
+
+
 def test_memory_databases_are_apart(driver):
     """Every connection to memory has a database of its own."""
     one, two = (dbapi.connect(":memory:", driver=driver) for _ in range(2))

@@ -178,6 +178,7 @@ def test_fetching_from_nothing(any_connection):
 
 def test_executemany(any_connection):
     """Executemany takes any iterable of parameters, adds up the rows, and drops RETURNING's."""
+    any_connection.begin()
     any_connection.execute("CREATE TABLE t (a, b)")
     cursor = any_connection.executemany(
         "INSERT INTO t VALUES (:x, :y) RETURNING a", ({"x": i, "y": 2**40} for i in range(1200))

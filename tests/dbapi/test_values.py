@@ -71,6 +71,8 @@ def test_edges_match_stdlib_in_every_column(any_connection, oracle, declared):
 @given(rows=st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=20))
 def test_any_value_round_trips(any_connection, rows):
     """Any value comes back with its type and bits, by SELECT and by RETURNING."""
+    if not any_connection.in_transaction:
+        any_connection.begin()
     any_connection.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, a, b)")
     any_connection.execute("DELETE FROM t")
     for at, row in enumerate(rows):
