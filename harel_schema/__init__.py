@@ -10,12 +10,17 @@ from harel_schema._version import __version__
 
 if TYPE_CHECKING:
     from harel_schema.aio import AsyncLibsqlStore
-    from harel_schema.errors import StoreConflict
+    from harel_schema.errors import StoreConflict, StoreMoved
     from harel_schema.store import LibsqlStore
 
-_HOME = {"AsyncLibsqlStore": "aio", "LibsqlStore": "store", "StoreConflict": "errors"}
+_HOME = {
+    "AsyncLibsqlStore": "aio",
+    "LibsqlStore": "store",
+    "StoreConflict": "errors",
+    "StoreMoved": "errors",
+}
 
-__all__ = ["AsyncLibsqlStore", "LibsqlStore", "StoreConflict", "__version__"]
+__all__ = ["AsyncLibsqlStore", "LibsqlStore", "StoreConflict", "StoreMoved", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

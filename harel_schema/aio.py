@@ -10,7 +10,7 @@ from harel_schema.backends.aio import make_backend
 from harel_schema.calls import Base, Read
 from harel_schema.commit import writes
 from harel_schema.commit.unit import Statement, Unit
-from harel_schema.errors import Error, StoreConflict
+from harel_schema.errors import Error, IntegrityError, StoreConflict
 from harel_schema.models import (
     Definition,
     Event,
@@ -114,7 +114,11 @@ class AsyncLibsqlStore(Base):
 
     async def _write(self, unit: Unit[T]) -> T:
         self._check()
-        return await self._backend.submit(unit)
+        try:
+            return await self._backend.submit(unit)
+        except IntegrityError as exc:
+            self._check_moved(exc)
+            raise
 
     async def load(self, execution_id: str) -> Execution | None:
         """Return the stored execution, or None."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from harel_schema import models, paging
 from harel_schema.commit import writes
-from harel_schema.errors import DatabaseError, StoreConflict, StoreError
+from harel_schema.errors import DatabaseError, IntegrityError, StoreConflict, StoreError, StoreMoved
+from harel_schema.names import moved_address
 from harel_schema.opening import prepare, upgrade_command
 from harel_schema.sql import Statements, statements
 
@@ -73,6 +74,13 @@ class Base:
             raise StoreError("the store is closed", remedy="open a new one")
         if self._pid != os.getpid():
             raise StoreError("the store was opened before a fork", remedy="open one in the child")
+
+    @staticmethod
+    def _check_moved(error: IntegrityError) -> None:
+        """Raise `StoreMoved` when the constraint that failed was the fence of a move."""
+        address = moved_address(error.message)
+        if address is not None:
+            raise StoreMoved(address) from error
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._target}>"

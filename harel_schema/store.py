@@ -10,7 +10,7 @@ from harel_schema.calls import Base, Read
 from harel_schema.commit import writes
 from harel_schema.commit.group import Group
 from harel_schema.commit.unit import Statement, Unit
-from harel_schema.errors import Error, StoreConflict
+from harel_schema.errors import Error, IntegrityError, StoreConflict
 from harel_schema.models import (
     Definition,
     Event,
@@ -122,7 +122,11 @@ class LibsqlStore(Base):
 
     def _write(self, unit: Unit[T]) -> T:
         self._check()
-        return self._group.submit(unit)
+        try:
+            return self._group.submit(unit)
+        except IntegrityError as exc:
+            self._check_moved(exc)
+            raise
 
     def load(self, execution_id: str) -> Execution | None:
         """Return the stored execution, or None."""
