@@ -42,6 +42,17 @@ def test_a_replica_reads_its_own_writes(replica, primary):
     assert replica.execute("SELECT a FROM t WHERE id = 2").fetchone() == (2**53 + 1,)
 
 
+def test_many_rows_and_scripts(replica, primary):
+    """executemany and scripts run on the primary, and the next read here has them."""
+    with replica:
+        replica.executemany("INSERT INTO t (a) VALUES (?)", [(at,) for at in range(600)])
+    replica.executescript("CREATE TABLE u (a); INSERT INTO u VALUES (1)")
+    for connection in (replica, primary):
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (601,)
+        assert connection.execute("SELECT a FROM u").fetchall() == [(1,)]
+    assert replica.execute_reads(["SELECT a FROM u", "SELECT a FROM v"]) == [[(1,)], None]
+
+
 def test_reads_in_a_transaction_see_it(replica):
     """Inside a transaction a read sees what was written in it; after a rollback it is gone."""
     replica.execute("INSERT INTO t (a) VALUES ('x')")
@@ -111,6 +122,12 @@ def test_what_cannot_be_a_replica(database, options, says):
     """A replica is a local file of a server; anything else is refused before it is opened."""
     with pytest.raises(InterfaceError, match=says):
         dbapi.connect(database, **{"sync_url": "http://127.0.0.1:1", **options})
+
+
+def test_a_forgotten_replica_gives_its_file_free(primary, sqld, tmp_path):
+    """A replica that nobody closed gives its file free when it is collected."""
+    dbapi.connect(tmp_path / "replica.db", sync_url=sqld.url).execute("SELECT 1")
+    dbapi.connect(tmp_path / "replica.db", driver="sqlite3").close()
 
 
 def test_a_missing_folder(sqld, tmp_path):
