@@ -43,7 +43,7 @@ def test_a_replica_reads_its_own_writes(replica, primary):
 
 
 def test_many_rows_and_scripts(replica, primary):
-    """executemany and scripts run on the primary, and the next read here has them."""
+    """Bulk writes and scripts run on the primary, and the next read here has them."""
     with replica:
         replica.executemany("INSERT INTO t (a) VALUES (?)", [(at,) for at in range(600)])
     replica.executescript("CREATE TABLE u (a); INSERT INTO u VALUES (1)")
