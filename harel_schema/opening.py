@@ -153,9 +153,17 @@ def _missing(sql: Statements) -> Generator[Statement | Unit[Any], Any, list[str]
 
 def _create(sql: Statements) -> Opening:
     # Only a database without a schema pays for importing Alembic.
+    from harel_schema.introspect.tokens import canonical, tokenize  # noqa: PLC0415
     from harel_schema.revisions import schema_sql  # noqa: PLC0415
 
-    statements = tuple((statement, ()) for statement in schema_sql(sql.prefix))
+    # harel's transport may have made its own two tables, exactly as the migrations make them.
+    made = {canonical(tokenize(text)) for (text,) in (yield (sql.made, ()))}
+    transport = f"{sql.prefix}_transport_"
+    statements = tuple(
+        (statement, ())
+        for statement in schema_sql(sql.prefix)
+        if not (transport in statement and canonical(tokenize(statement)) in made)
+    )
     try:
         yield Unit(statements, nothing)
     except Error as exc:

@@ -42,9 +42,8 @@ def migrated_text(result: Migrated) -> str:
     """Return what an upgrade, a downgrade or a stamp did."""
     lines = []
     if result.adopted:
-        lines.append(
-            f"{result.target}: took over the tables that harel made, as revision {result.adopted}"
-        )
+        found = ", ".join(result.adopted)
+        lines.append(f"{result.target}: took over the tables that harel made, as revision {found}")
     after = result.after or "base"
     if result.applied or result.before != result.after:
         steps = f" (ran {', '.join(result.applied)})" if result.applied else ""

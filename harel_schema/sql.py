@@ -13,7 +13,7 @@ from harel_schema.names import DEFAULT_PREFIX, check_prefix
 
 __all__ = ["REVISION", "TABLES", "Statements", "many", "statements"]
 
-REVISION = "0002"
+REVISION = "0003"
 """The revision whose tables these statements are written for: head."""
 
 TABLES = ("executions", "outbox", "processed_events", "timers", "spawns", "trace")
@@ -151,6 +151,7 @@ class Statements:
     )
 
     revision: str = _sql("SELECT version_num FROM {p}_alembic_version")
+    made: str = _sql("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
     tables: str = _sql(
         "SELECT name FROM sqlite_schema WHERE type = 'table' "
         "AND name IN (SELECT value FROM json_each(?))"

@@ -6,7 +6,8 @@ or Alembic's autogenerate wants to see it. A test holds the two equal.
 
 from __future__ import annotations
 
-from sqlalchemy import REAL, Column, Integer, MetaData, Table, Text
+from sqlalchemy import REAL, Column, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy.ext.compiler import compiles
 
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
 
@@ -25,7 +26,19 @@ def metadata(prefix: str = DEFAULT_PREFIX) -> MetaData:
     _queues(meta, prefix)
     _per_execution(meta, prefix)
     _definitions(meta, prefix)
+    _transport(meta, prefix)
     return meta
+
+
+class _Int(Integer):
+    """INT, which SQLAlchemy writes as INTEGER; what reads it back takes the two for one."""
+
+
+@compiles(_Int)
+def _int(type_: _Int, compiler: object, **context: object) -> str:
+    # Alembic compares types by their names, and those it compiles without a column.
+    del type_, compiler
+    return "INT" if context.get("type_expression") is not None else "INTEGER"
 
 
 def _key(name: str) -> Column[str]:
@@ -106,3 +119,25 @@ def _definitions(meta: MetaData, prefix: str) -> None:
         _text("source"),
         Column("published_at", REAL),
     )
+
+
+def _transport(meta: MetaData, prefix: str) -> None:
+    messages = Table(
+        f"{prefix}_transport_messages",
+        meta,
+        _seq(),
+        _text("group_id"),
+        _text("event"),
+        Column("locked_by", Text),
+        Column("lock_expiry", REAL),
+        sqlite_autoincrement=True,
+    )
+    groups = Table(
+        f"{prefix}_transport_groups",
+        meta,
+        _key("group_id"),
+        Column("last_claimed_at", REAL, nullable=False, server_default=text("0.0")),
+        Column("priority", _Int, nullable=False, server_default=text("0")),
+    )
+    Index(f"{groups.name}_by_last_claimed", groups.c.last_claimed_at)
+    Index(f"{messages.name}_by_group", messages.c.group_id, messages.c.seq)

@@ -13,17 +13,9 @@ from harel_schema.names import change_log, fence_trigger, ledger_name, log_trigg
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Split", "internal_tables", "ledger_name", "split", "transport_sql", "without_move"]
+__all__ = ["Split", "internal_tables", "ledger_name", "split", "without_move"]
 
 _INTERNAL = ("sqlite_", "libsql_")
-_TRANSPORT = (
-    """CREATE TABLE {messages} (seq INTEGER PRIMARY KEY AUTOINCREMENT, group_id TEXT NOT NULL,
-    event TEXT NOT NULL, locked_by TEXT, lock_expiry REAL)""",
-    """CREATE TABLE {groups} (group_id TEXT PRIMARY KEY,
-    last_claimed_at REAL NOT NULL DEFAULT 0.0, priority INT NOT NULL DEFAULT 0)""",
-    "CREATE INDEX {groups}_by_last_claimed ON {groups} (last_claimed_at)",
-    "CREATE INDEX {messages}_by_group ON {messages} (group_id, seq)",
-)
 _ALEMBIC_TMP = "_alembic_tmp_"
 _VECTOR_INDEX = "libsql_vector_idx("
 
@@ -36,12 +28,6 @@ class Split:
     leftovers: tuple[Difference, ...]
     others: tuple[str, ...]
     strangers: Schema
-
-
-def transport_sql(prefix: str) -> tuple[str, ...]:
-    """Statements of the transport's tables, as harel 0.7 to 0.9 makes them."""
-    messages, groups = f"{prefix}_transport_messages", f"{prefix}_transport_groups"
-    return tuple(statement.format(messages=messages, groups=groups) for statement in _TRANSPORT)
 
 
 def split(found: Schema, expected: Schema, prefix: str) -> Split:

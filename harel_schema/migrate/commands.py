@@ -88,11 +88,14 @@ def plan(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) 
     job = _job(database, prefix)
     job.dry_run = True
     _run(job, lambda config: command.upgrade(config, revision))
-    sql = _stamp_sql(job.adopted, prefix) if job.adopted else ""
-    if job.pending:
-        at = job.adopted or job.before or "base"
-        sql += upgrade_sql(f"{at}:{job.pending[-1]}", prefix)
-    return Plan(label(job.database), job.prefix, job.before, job.adopted, job.pending, sql)
+    adopted = tuple(job.adopted)
+    sql, at = [], job.before or "base"
+    for each in sorted((*adopted, *job.pending), key=[r.revision for r in history()].index):
+        make = _stamp_sql if each in adopted else upgrade_sql
+        sql.append(make(f"{at}:{each}", prefix))
+        at = each
+    text = "".join(sql)
+    return Plan(label(job.database), job.prefix, job.before, adopted, job.pending, text)
 
 
 def upgrade_sql(revision: str = "head", prefix: str = DEFAULT_PREFIX) -> str:
@@ -134,7 +137,7 @@ def _migrate(job: Job, work: Callable[[Config], object]) -> Migrated:
         before=job.before,
         after=job.after,
         applied=tuple(job.applied),
-        adopted=job.adopted,
+        adopted=tuple(job.adopted),
     )
 
 

@@ -26,8 +26,8 @@ class Migrated:
     """What an upgrade, a downgrade or a stamp did.
 
     `applied` holds the revisions that this call ran, in order: empty when there was nothing to do
-    or another process did it. `adopted` is the revision at which a database without a version row
-    was taken over, because its tables have exactly that revision's shape; None otherwise.
+    or another process did it. `adopted` holds the revisions that were taken over and not run,
+    because what they make was there already, in exactly their shape.
     """
 
     target: str
@@ -35,19 +35,19 @@ class Migrated:
     before: str | None
     after: str | None
     applied: tuple[str, ...] = ()
-    adopted: str | None = None
+    adopted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What an upgrade would do: from `revision` through `pending`, as the SQL text `sql`.
 
-    `adopted` is the revision at which the database would first be taken over, or None.
+    `adopted` holds the revisions that would be taken over and not run.
     """
 
     target: str
     prefix: str
     revision: str | None
-    adopted: str | None
+    adopted: tuple[str, ...]
     pending: tuple[str, ...]
     sql: str

@@ -54,7 +54,7 @@ class Job:
     before: str | None = None
     after: str | None = None
     applied: list[str] = field(default_factory=list)
-    adopted: str | None = None
+    adopted: list[str] = field(default_factory=list)
     pending: tuple[str, ...] = ()
 
 
@@ -77,6 +77,21 @@ class _Plan:
     def destination(self) -> str | None:
         return _one(self.steps[-1].to_revisions_no_deps)
 
+    def step_from(self, revision: str | None) -> MigrationStep | None:
+        """Return the step that starts at `revision`, None where the plan has none."""
+        starts = (step for step in self.steps if _one(step.from_revisions_no_deps) == revision)
+        return next(starts, None)
+
+    def taken_over(self, revision: str | None, there: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the revisions that the steps from `revision` on find in place, without a gap."""
+        found: list[str] = []
+        while (step := self.step_from(found[-1] if found else revision)) is not None:
+            after = _one(step.to_revisions_no_deps)
+            if after is None or after not in there:
+                break
+            found.append(after)
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class _Done:
@@ -84,7 +99,7 @@ class _Done:
 
     after: str | None
     applied: str | None = None
-    adopted: str | None = None
+    adopted: tuple[str, ...] = ()
 
 
 def options(job: Job) -> dict[str, Any]:
@@ -134,13 +149,10 @@ def _plan(job: Job, connection: sa.Connection) -> _Plan:
 
 def _predict(job: Job, plan: _Plan, connection: sa.Connection) -> None:
     """Note what an upgrade would do."""
-    script = _script(context.get_context())
-    job.adopted = Shapes(script, job.prefix).adoptable(connection, job.before)
-    chain = identifiers(script)
-    at = job.adopted or job.before
-    behind = chain[: chain.index(at) + 1] if at else ()
-    names = (name for step in plan.steps for name in step.to_revisions_no_deps)
-    job.pending = tuple(name for name in names if name not in behind)
+    there = Shapes(_script(context.get_context()), job.prefix).there(connection, job.before)
+    names = [name for step in plan.steps for name in step.to_revisions_no_deps]
+    job.adopted = [name for name in names if name in there]
+    job.pending = tuple(name for name in names if name not in there)
 
 
 def _transaction(job: Job, plan: _Plan, connection: sa.Connection) -> bool:
@@ -153,8 +165,8 @@ def _transaction(job: Job, plan: _Plan, connection: sa.Connection) -> bool:
     # Only what is committed counts.
     job.after = done.after
     if done.adopted:
-        job.adopted = done.adopted
-        log.info("%s: taken over as it is at %s", label(job.database), done.adopted)
+        job.adopted += done.adopted
+        log.info("%s: taken over as it is at %s", label(job.database), done.adopted[-1])
     if done.applied:
         job.applied.append(done.applied)
         verb = "upgraded" if plan.is_upgrade else "downgraded"
@@ -172,17 +184,16 @@ def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
     script = _script(current)
     shapes = Shapes(script, job.prefix)
     revision = _one(heads(current))
-    adopted = shapes.adoptable(connection, revision) if plan.is_upgrade else None
+    there = shapes.there(connection, revision) if plan.is_upgrade else ()
+    adopted = plan.taken_over(revision, there)
     if adopted:
-        current.stamp(script, adopted)
-        revision = adopted
-    step = next(
-        (each for each in plan.steps if _one(each.from_revisions_no_deps) == revision), None
-    )
+        current.stamp(script, adopted[-1])
+        revision = adopted[-1]
+    step = plan.step_from(revision)
     if step is None:
         _check_arrival(job, plan, identifiers(script), revision)
         job.after = revision
-        return _Done(after=adopted, adopted=adopted) if adopted else None
+        return _Done(after=revision, adopted=adopted) if adopted else None
     if not plan.is_upgrade and not job.force:
         shapes.refuse_loss(connection, revision, plan.destination)
     after = _one(step.to_revisions_no_deps)

@@ -1,7 +1,12 @@
-"""Which revision a database's tables have the shape of, and what a downgrade would drop."""
+"""What a database already has of the revisions that its row does not account for.
+
+A revision is asked about by what it adds: tables, and indexes on tables that were there before.
+What is there in exactly the revision's shape is taken over; in another shape it is refused.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -9,15 +14,25 @@ import sqlalchemy as sa
 from harel_schema import introspect
 from harel_schema.drift import made, schema_differences
 from harel_schema.errors import MigrationError, SchemaMismatch
-from harel_schema.introspect import Schema, fold
+from harel_schema.introspect import Schema, Table, fold
 from harel_schema.migrate.connect import raw
 from harel_schema.revisions import identifiers, statements
 from harel_schema.tables import metadata
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from alembic.script import ScriptDirectory
 
 __all__ = ["Shapes"]
+
+
+@dataclass(frozen=True)
+class _Added:
+    """The folded names of what a revision adds."""
+
+    tables: frozenset[str]
+    indexes: frozenset[str]
 
 
 class Shapes:
@@ -26,27 +41,42 @@ class Shapes:
     def __init__(self, script: ScriptDirectory, prefix: str) -> None:
         self._script = script
         self._prefix = prefix
+        self._chain = identifiers(script)
+        self._known: dict[str, Schema] = {}
         self._owned = frozenset(fold(name) for name in metadata(prefix).tables)
 
-    def adoptable(self, connection: sa.Connection, revision: str | None) -> str | None:
-        """Return the later revision whose shape the database has, though its row says `revision`.
+    def there(self, connection: sa.Connection, revision: str | None) -> tuple[str, ...]:
+        """Return the later revisions whose additions the database has, though its row says less.
 
-        None when no table is there that `revision` does not account for. Raises `SchemaMismatch`
-        when there is one and the shape is that of no revision.
+        When the whole shape is that of a later revision, all up to it. Raises `SchemaMismatch`
+        when something that a later revision adds is there in another shape than it gives.
         """
-        found = self._only_owned(introspect.read(raw(connection)))
-        if found.by_name.keys() <= self._of(revision).by_name.keys():
-            return None
-        chain = identifiers(self._script)
-        later = chain[chain.index(revision) + 1 if revision else 0 :]
-        differences = {
-            name: tuple(map(str, schema_differences(self._of(name), found)))
-            for name in reversed(later)
-        }
-        matching = next((name for name, lines in differences.items() if not lines), None)
-        if matching is None and differences:
-            raise _mismatch(self._prefix, *min(differences.items(), key=lambda item: len(item[1])))
-        return matching
+        live = introspect.read(raw(connection))
+        found, known = self._only_owned(live), self._of(revision)
+        if found.by_name.keys() <= known.by_name.keys() and _indexes(found) <= _indexes(known):
+            return ()
+        later = self._chain[self._chain.index(revision) + 1 if revision else 0 :]
+        additions = {name: self._added(name) for name in later}
+        present = [name for name in later if _has(live, additions[name])]
+        if not present:
+            return ()
+        for name in reversed(present):
+            if not _lines(self._of(name), found):
+                return later[: later.index(name) + 1]
+        wrong = [
+            lines
+            for name in present
+            if (lines := self._nearest(name, additions[name], later, live))
+        ]
+        if wrong:
+            raise _mismatch(self._prefix, wrong)
+        return tuple(present)
+
+    def dropped(self, before: str | None, after: str | None) -> tuple[str, ...]:
+        """Return the names of the tables and indexes that a downgrade drops, sorted."""
+        first, last = self._of(before), self._of(after)
+        tables = [t.name for t in first.tables if last.table(t.name) is None]
+        return tuple(sorted([*tables, *(_indexes(first) - _indexes(last))]))
 
     def refuse_loss(self, connection: sa.Connection, before: str | None, after: str | None) -> None:
         """Raise `MigrationError` if a table that goes between two revisions holds rows."""
@@ -59,19 +89,69 @@ class Shapes:
                 remedy="copy them first, or drop them with --force (alembic: -x force=true)",
             )
 
+    def differences(self, connection: sa.Connection, revision: str | None) -> tuple[str, ...]:
+        """Return how our tables in the database differ from the shape of a revision."""
+        return _lines(self._of(revision), self._only_owned(introspect.read(raw(connection))))
+
+    def _nearest(
+        self, name: str, added: _Added, later: Sequence[str], live: Schema
+    ) -> tuple[str, ...]:
+        """Return how the additions of `name` differ from the revision they are nearest to."""
+        found = _part(live, added)
+        tried = (_lines(_part(self._of(each), added), found) for each in later[later.index(name) :])
+        return min(tried, key=len)
+
+    def _added(self, name: str) -> _Added:
+        at = self._chain.index(name)
+        before, after = self._of(self._chain[at - 1] if at else None), self._of(name)
+        tables = after.by_name.keys() - before.by_name.keys()
+        old = [table for table in after.tables if fold(table.name) not in tables]
+        return _Added(
+            tables=frozenset(tables),
+            indexes=frozenset(_indexes(Schema(tables=tuple(old))) - _indexes(before)),
+        )
+
     def _of(self, revision: str | None) -> Schema:
         if revision is None:
             return Schema()
-        return self._only_owned(made(statements(self._script, self._prefix, revision)))
+        if revision not in self._known:
+            replayed = made(statements(self._script, self._prefix, revision))
+            self._known[revision] = self._only_owned(replayed)
+        return self._known[revision]
 
     def _only_owned(self, schema: Schema) -> Schema:
         return Schema(tables=tuple(t for t in schema.tables if fold(t.name) in self._owned))
 
 
-def _mismatch(prefix: str, revision: str, lines: tuple[str, ...]) -> SchemaMismatch:
+def _has(live: Schema, added: _Added) -> bool:
+    return not (added.tables.isdisjoint(live.by_name) and added.indexes.isdisjoint(_indexes(live)))
+
+
+def _part(schema: Schema, added: _Added) -> Schema:
+    """The added tables whole, and of other tables nothing but the added indexes."""
+    tables = []
+    for table in schema.tables:
+        if fold(table.name) in added.tables:
+            tables.append(table)
+            continue
+        indexes = tuple(index for index in table.indexes if fold(index.name) in added.indexes)
+        if indexes:
+            tables.append(Table(name=table.name, columns=(), indexes=indexes))
+    return Schema(tables=tuple(tables))
+
+
+def _indexes(schema: Schema) -> set[str]:
+    return {fold(index.name) for table in schema.tables for index in table.indexes}
+
+
+def _lines(want: Schema, found: Schema) -> tuple[str, ...]:
+    return tuple(map(str, schema_differences(want, found)))
+
+
+def _mismatch(prefix: str, wrong: Iterable[tuple[str, ...]]) -> SchemaMismatch:
+    lines = tuple(line for each in wrong for line in each)
     return SchemaMismatch(
-        f"the tables of the prefix {prefix} have the shape of no revision; "
-        f"against {revision}: {'; '.join(lines)}",
+        f"the tables of the prefix {prefix} have the shape of no revision: {'; '.join(lines)}",
         differences=lines,
         remedy="mend them, or move them away, and run it again",
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from harel_schema import drift
 from harel_schema.drift.ours import internal_tables
-from harel_schema.drift.promise import transport
 from harel_schema.errors import SchemaMismatch, TransferError
 from harel_schema.introspect import Schema, fold, quote
 from harel_schema.names import change_log, ledger_name, move_table, version_table
@@ -113,7 +112,7 @@ def own_contents(source: Target, schema: Schema, prefix: str) -> Contents:
 
 def own_names(prefix: str) -> list[str]:
     """Return the names of all tables of harel that any revision has."""
-    known = [*drift.expected("head", prefix).tables, *transport(prefix).tables]
+    known = drift.expected("head", prefix).tables
     return [table.name for table in known if table.name != version_table(prefix)]
 
 

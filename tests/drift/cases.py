@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harel_schema.sql import REVISION
 from tests.drift import zoo
 
 TIMERS, OUTBOX, EXECUTIONS = "harel_timers", "harel_outbox", "harel_executions"
@@ -327,20 +328,20 @@ INJECTED = [
         "version-doubled",
         "harel_alembic_version",
         "one version row",
-        "0001, 0002",
+        f"0001, {REVISION}",
     ),
     (
         "UPDATE harel_alembic_version SET version_num = 'feedbeef'",
         "version-unknown",
         "harel_alembic_version",
-        "0002",
+        REVISION,
         "feedbeef",
     ),
     (
         "UPDATE harel_alembic_version SET version_num = '9999'",
         "version-ahead",
         "harel_alembic_version",
-        "0002",
+        REVISION,
         "9999",
     ),
 ]

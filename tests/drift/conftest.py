@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harel_schema.drift.ours import transport_sql
 from harel_schema.migrate import schema_sql
 
 if TYPE_CHECKING:
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def migrated() -> Iterator[sqlite3.Connection]:
-    """Return a connection to a database at head, with harel's transport tables in it."""
+    """Return a connection to a database at head."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for statement in (*schema_sql("harel"), *transport_sql("harel")):
+        for statement in schema_sql("harel"):
             connection.execute(statement)
         yield connection

@@ -19,6 +19,7 @@ from harel_schema.errors import (
     NotADatabaseError,
     TargetError,
 )
+from harel_schema.sql import REVISION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,7 +131,7 @@ def test_an_empty_file_is_an_empty_database(tmp_path: Path):
     path.touch()
     drift = check(path)
     assert {d.kind for d in drift} == {Kind.VERSION_MISSING, Kind.TABLE_MISSING}
-    assert len(drift) == 8
+    assert len(drift) == 1 + 9
     assert path.read_bytes() == b""
 
 
@@ -167,11 +168,23 @@ def test_two_databases_differ_in_anybody_s_tables(state: Path, tmp_path: Path):
     with closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE people (id INTEGER PRIMARY KEY)")
     assert [(d.kind.value, d.name, d.expected, d.found) for d in diff(state, other)] == [
-        ("version-different", "harel_alembic_version", "0002", "0001"),
+        ("version-different", "harel_alembic_version", REVISION, "0001"),
         (
             "table-missing",
             "harel_definitions",
             "(definition_id TEXT, version INTEGER, digest TEXT, source TEXT, published_at REAL)",
+            None,
+        ),
+        (
+            "table-missing",
+            "harel_transport_groups",
+            "(group_id TEXT, last_claimed_at REAL, priority INT)",
+            None,
+        ),
+        (
+            "table-missing",
+            "harel_transport_messages",
+            "(seq INTEGER, group_id TEXT, event TEXT, locked_by TEXT, lock_expiry REAL)",
             None,
         ),
         ("table-extra", "people", None, "(id INTEGER)"),

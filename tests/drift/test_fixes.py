@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harel_schema.drift import Difference, Drift, Kind
+from harel_schema.sql import REVISION
 from tests.drift import zoo
 from tests.drift.cases import CHANGED, INJECTED, REDEFINED
 from tests.drift.support import checked, differences, redefine
@@ -95,11 +96,11 @@ def test_a_key_that_is_gone_has_no_statement(migrated: sqlite3.Connection):
         ("DELETE FROM harel_alembic_version", "harel-schema upgrade"),
         (
             "INSERT INTO harel_alembic_version VALUES ('0001')",
-            "DELETE FROM harel_alembic_version WHERE version_num <> '0002';",
+            f"DELETE FROM harel_alembic_version WHERE version_num <> '{REVISION}';",
         ),
         (
             "UPDATE harel_alembic_version SET version_num = 'feedbeef'",
-            "UPDATE harel_alembic_version SET version_num = '0002';",
+            f"UPDATE harel_alembic_version SET version_num = '{REVISION}';",
         ),
         (
             "UPDATE harel_alembic_version SET version_num = '9999'",
@@ -128,7 +129,7 @@ def test_a_bad_version_row_over_a_wrong_shape_has_no_command(migrated: sqlite3.C
 
 def test_a_database_ahead_is_not_compared(migrated: sqlite3.Connection):
     """What a newer revision promises is unknown, so its tables are neither wrong nor right."""
-    migrated.execute("UPDATE harel_alembic_version SET version_num = '0003'")
+    migrated.execute("UPDATE harel_alembic_version SET version_num = '0999'")
     migrated.execute("ALTER TABLE harel_timers ADD COLUMN zone TEXT")
     assert [d.kind for d in checked(migrated)] == [Kind.VERSION_AHEAD]
 

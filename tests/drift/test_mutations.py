@@ -11,14 +11,13 @@ import pytest
 
 from harel_schema import introspect
 from harel_schema.drift import Kind, schema_differences
-from harel_schema.drift.ours import transport_sql
 from harel_schema.migrate import schema_sql
 from tests.drift import oracle, zoo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-OWN = [s for s in (*schema_sql("harel"), *transport_sql("harel")) if s.startswith("CREATE")]
+OWN = [s for s in schema_sql("harel") if s.startswith("CREATE")]
 SCHEMAS = {"own": OWN, "zoo": list(zoo.STATEMENTS)}
 
 LEXEMES = re.compile(r"""x'[^']*'|'(?:[^']|'')*'|"[^"]*"|\w+(?:\.\d+)?|<>|\|\||\S""")

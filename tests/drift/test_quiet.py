@@ -7,13 +7,14 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from harel.engine.schema import sql_schema
+from harel.engine.schema import sql_schema, transport_schema
 from harel.engine.store.sqlite import SqliteStore
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harel_schema import migrate
 from harel_schema.drift import check
+from harel_schema.sql import REVISION
 from tests.drift import zoo
 from tests.drift.support import checked, differences
 
@@ -35,7 +36,7 @@ def test_a_migrated_database_has_no_drift(tmp_path: Path):
     target = str(tmp_path / "state.db")
     migrate.upgrade(target)
     drift = check(target)
-    assert (len(drift), drift.revision, drift.head, drift.others) == (0, "0002", "0002", ())
+    assert (len(drift), drift.revision, drift.head, drift.others) == (0, REVISION, REVISION, ())
 
 
 @pytest.mark.parametrize("prefix", ["harel", "_a9", "Orders"])
@@ -46,7 +47,7 @@ def test_any_prefix_has_no_drift(tmp_path: Path, prefix):
     migrate.upgrade(target, prefix=prefix)
     drift = check(target, prefix=prefix)
     assert not len(drift)
-    assert len(drift.others) == 8
+    assert len(drift.others) == 10
 
 
 def test_up_down_up_has_no_drift(tmp_path: Path):
@@ -118,12 +119,24 @@ def test_other_people_s_tables_are_listed_and_do_not_count(migrated: sqlite3.Con
     assert strict
 
 
-def test_without_transport_tables_there_is_no_drift(migrated: sqlite3.Connection):
-    """The transport's tables may be absent; one of the two alone is drift."""
+def test_before_0003_the_transport_s_tables_may_be_absent():
+    """Up to 0002 harel's own are allowed and not asked for; one of the two alone is drift."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in (*migrate.schema_sql(revision="0002"), *transport_schema("sqlite")):
+            connection.execute(statement)
+        assert not checked(connection)
+        connection.execute("DROP TABLE harel_transport_messages")
+        drift = checked(connection)
+        assert [d.kind for d in drift if d.counts] == ["table-missing"]
+        connection.execute("DROP TABLE harel_transport_groups")
+        assert not checked(connection)
+
+
+def test_from_0003_on_they_are_promised(migrated: sqlite3.Connection):
+    """A database at head without them has drifted."""
     migrated.execute("DROP TABLE harel_transport_messages")
-    assert [d.kind for d in checked(migrated)] == ["table-missing"]
     migrated.execute("DROP TABLE harel_transport_groups")
-    assert not len(checked(migrated))
+    assert [d.kind for d in checked(migrated)] == ["table-missing"] * 2
 
 
 def test_statistics_and_sequences_are_sqlite_s_own(migrated: sqlite3.Connection):

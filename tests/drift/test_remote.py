@@ -9,8 +9,8 @@ import pytest
 
 from harel_schema import dbapi, introspect, migrate, transfer
 from harel_schema.drift import check, diff
-from harel_schema.drift.ours import transport_sql
 from harel_schema.errors import AuthError, ConnectionLost
+from harel_schema.sql import REVISION
 from tests.drift import zoo
 from tests.drift.support import schema
 from tests.support.proxy import Answer, FaultyProxy
@@ -29,16 +29,16 @@ def run(url: str, *statements: str) -> None:
 
 def test_a_migrated_server_has_no_drift_and_is_read_in_one_request(sqld_url: str):
     """`check` of a server is one HTTP request, whatever is in the database."""
-    run(sqld_url, *migrate.schema_sql("harel"), *transport_sql("harel"))
+    run(sqld_url, *migrate.schema_sql("harel"))
     with FaultyProxy(sqld_url) as proxy:
         drift = check(proxy.url)
         assert len(proxy.requests) == 1
-    assert (len(drift), drift.revision, drift.others) == (0, "0002", ())
+    assert (len(drift), drift.revision, drift.others) == (0, REVISION, ())
 
 
 def test_a_dropped_index_on_a_server_is_named_with_its_cure(sqld_url: str):
     """What is missing on the server is one difference, and its statement mends it there."""
-    run(sqld_url, *migrate.schema_sql("harel"), *transport_sql("harel"))
+    run(sqld_url, *migrate.schema_sql("harel"))
     run(sqld_url, "DROP INDEX harel_transport_messages_by_group")
     (difference,) = check(sqld_url)
     assert str(difference) == (
@@ -54,7 +54,7 @@ def test_a_server_without_a_version_table_is_read(sqld_url: str):
     drift = check(sqld_url)
     assert {d.kind.value for d in drift} == {"version-missing", "table-missing"}
     assert drift.revision is None
-    assert len(drift) == 8
+    assert len(drift) == 1 + 9
 
 
 def test_a_server_reads_every_clause_as_sqlite_does(sqld_url: str, tmp_path: Path):
@@ -126,8 +126,6 @@ def test_a_copy_to_a_server_and_back_has_no_drift(sqld_url: str, tmp_path: Path)
     """What a copy makes, on the server and in a new file, is the schema that it copied."""
     migrate.upgrade(tmp_path / "state.db")
     with closing(dbapi.connect(tmp_path / "state.db")) as connection:
-        for statement in transport_sql("harel"):
-            connection.execute(statement)
         connection.execute("INSERT INTO harel_outbox (event) VALUES ('{}')")
         connection.commit()
     transfer.copy(tmp_path / "state.db", sqld_url)

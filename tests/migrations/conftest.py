@@ -14,7 +14,11 @@ import pytest
 from alembic import config
 
 from harel_schema import dbapi, introspect
+from harel_schema.revisions import history
 
+CHAIN = tuple(each.revision for each in history())
+HEAD = CHAIN[-1]
+NEXT = f"{int(HEAD) + 1:04}"
 ALEMBIC = (sys.executable, "-c", "from alembic.config import main; main()")
 
 
@@ -112,13 +116,13 @@ def alembic(root: Path, capfd: pytest.CaptureFixture[str]) -> Alembic:
 
 @pytest.fixture
 def extended(root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Any:
-    """Return a function that adds a revision 0003 to the chain and gives the command for it."""
+    """Return a function that adds the revision NEXT to the chain and gives the command for it."""
 
     def add(body: str) -> Alembic:
         folder = tmp_path / "extra"
         folder.mkdir()
-        header = 'from alembic import op\n\nrevision = "0003"\ndown_revision = "0002"\n\n'
-        (folder / "0003_extra.py").write_text(header + body)
+        header = f'from alembic import op\n\nrevision = "{NEXT}"\ndown_revision = "{HEAD}"\n\n'
+        (folder / f"{NEXT}_extra.py").write_text(header + body)
         versions = os.pathsep.join(map(str, (root / "migrations/versions", folder)))
         text = (root / "alembic.ini").read_text().replace("%(here)s", str(root))
         ini = tmp_path / "extended.ini"

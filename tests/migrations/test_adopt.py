@@ -11,8 +11,9 @@ from harel.engine.schema import sql_schema, store_schema, transport_schema
 
 from harel_schema import migrate
 from harel_schema.errors import SchemaMismatch
+from tests.migrations.conftest import CHAIN, HEAD
 
-DEFINITIONS = migrate.schema_sql()[-2]
+DEFINITIONS = migrate.schema_sql(revision="0002")[-2]
 
 
 def test_the_six_tables_of_harel_are_taken_over(database, caplog):
@@ -24,11 +25,11 @@ def test_the_six_tables_of_harel_are_taken_over(database, caplog):
     )
     with caplog.at_level(logging.INFO, "harel_schema"):
         done = migrate.upgrade(database.target)
-    assert (done.before, done.after, done.adopted) == (None, "0002", "0001")
-    assert done.applied == ("0002",)
+    assert (done.before, done.after, done.adopted) == (None, HEAD, ("0001",))
+    assert done.applied == CHAIN[1:]
     assert "taken over as it is at 0001" in caplog.text
     assert database.rows("SELECT id FROM harel_executions") == [("a",)]
-    assert migrate.current(database.target).revision == "0002"
+    assert migrate.current(database.target).revision == HEAD
 
 
 @pytest.mark.parametrize("prefix", ["harel", "Work_1"])
@@ -42,7 +43,7 @@ def test_transport_and_other_tables_may_be_there(prefix, database):
     ]
     database.rows(*store_schema("sqlite", prefix), *others)
     before = {t.name: t for t in database.schema().tables}
-    assert migrate.upgrade(database.target, prefix=prefix).adopted == "0001"
+    assert migrate.upgrade(database.target, prefix=prefix).adopted == ("0001", "0003")
     after = {t.name: t for t in database.schema().tables}
     assert {name: after[name] for name in before} == before
     assert len(after) == len(before) + 2
@@ -52,7 +53,12 @@ def test_all_seven_tables_are_taken_over_at_0002(database):
     """Where harel_definitions is there in the right shape, 0002 is stamped, not run."""
     database.rows(*store_schema("sqlite"), DEFINITIONS)
     done = migrate.upgrade(database.target)
-    assert (done.before, done.after, done.applied, done.adopted) == (None, "0002", (), "0002")
+    assert (done.before, done.after, done.applied, done.adopted) == (
+        None,
+        HEAD,
+        CHAIN[2:],
+        CHAIN[:2],
+    )
 
 
 def test_a_table_of_the_next_revision_is_taken_over(database):
@@ -60,24 +66,29 @@ def test_a_table_of_the_next_revision_is_taken_over(database):
     migrate.upgrade(database.target, "0001")
     database.rows(DEFINITIONS)
     done = migrate.upgrade(database.target)
-    assert (done.before, done.after, done.applied, done.adopted) == ("0001", "0002", (), "0002")
+    assert (done.before, done.after, done.applied, done.adopted) == (
+        "0001",
+        HEAD,
+        CHAIN[2:],
+        ("0002",),
+    )
 
 
 def test_upgrade_to_0001_takes_over_only(database):
     """An upgrade to the revision that the shape has is a stamp."""
     database.rows(*store_schema("sqlite"))
     done = migrate.upgrade(database.target, "0001")
-    assert (done.after, done.applied, done.adopted) == ("0001", (), "0001")
+    assert (done.after, done.applied, done.adopted) == ("0001", (), ("0001",))
 
 
-@pytest.mark.parametrize(("made", "revision"), [(6, "0001"), (7, "0002")])
-def test_a_plan_predicts_the_take_over(made, revision, tmp_path):
+@pytest.mark.parametrize(("made", "adopted"), [(6, CHAIN[:1]), (7, CHAIN[:2])])
+def test_a_plan_predicts_the_take_over(made, adopted, tmp_path):
     """The SQL of a plan takes the database over too: it writes the version row first."""
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(";".join([*store_schema("sqlite"), DEFINITIONS][:made]))
         plan = migrate.plan(path)
-        assert (plan.revision, plan.adopted) == (None, revision)
+        assert (plan.revision, plan.adopted) == (None, adopted)
         connection.executescript(plan.sql)
     assert migrate.current(path).pending == ()
 
@@ -136,4 +147,24 @@ def test_the_transport_alone_is_no_store(database):
     """A database that holds only the transport's tables gets the store's beside them."""
     database.rows(*transport_schema("sqlite"))
     done = migrate.upgrade(database.target)
-    assert (done.applied, done.adopted) == (("0001", "0002"), None)
+    assert (done.applied, done.adopted) == ((*CHAIN[:2], *CHAIN[3:]), ("0003",))
+
+
+def test_a_wrong_transport_is_refused_before_anything_is_run(database):
+    """Tables that only a later revision makes are compared before the first step."""
+    database.rows(*sql_schema("sqlite"), "DROP INDEX harel_transport_messages_by_group")
+    before = database.fingerprint()
+    with pytest.raises(SchemaMismatch, match="harel_transport_messages_by_group"):
+        migrate.upgrade(database.target)
+    assert database.fingerprint() == before
+
+
+def test_the_transport_is_taken_over_at_0002_too(file):
+    """At 0002 with harel's own transport in place, 0003 is stamped and its rows stay."""
+    migrate.upgrade(file.target, "0002")
+    file.rows(
+        *transport_schema("sqlite"),
+        "INSERT INTO harel_transport_messages (group_id, event) VALUES ('g', 'e')",
+    )
+    assert migrate.upgrade(file.target).adopted == ("0003",)
+    assert file.rows("SELECT seq, group_id FROM harel_transport_messages") == [(1, "g")]

@@ -11,6 +11,7 @@ from harel.engine.schema import sql_schema
 
 from harel_schema import migrate
 from harel_schema.testing import JwtKey, sqld_server
+from tests.migrations.conftest import CHAIN, HEAD
 
 
 def test_the_whole_life_of_a_database(database, alembic):
@@ -18,14 +19,14 @@ def test_the_whole_life_of_a_database(database, alembic):
     target = ("-x", f"target={database.target}")
     _, err = alembic.run(*target, "upgrade", "head")
     steps = [line.rsplit(": ")[-1] for line in err.splitlines()]
-    assert steps == ["upgraded to 0001", "upgraded to 0002"]
-    assert alembic.run(*target, "current") == ("0002 (head)\n", "")
+    assert steps == [f"upgraded to {each}" for each in CHAIN]
+    assert alembic.run(*target, "current") == (f"{HEAD} (head)\n", "")
     assert alembic.run(*target, "check") == ("No new upgrade operations detected.\n", "")
-    assert "0001 -> 0002 (head)" in alembic.run("history")[0]
+    assert f"{CHAIN[-2]} -> {HEAD} (head)" in alembic.run("history")[0]
     alembic(*target, "downgrade", "-1")
-    assert migrate.current(database.target).revision == "0001"
+    assert migrate.current(database.target).revision == CHAIN[-2]
     alembic(*target, "stamp", "head")
-    assert migrate.current(database.target).revision == "0002"
+    assert migrate.current(database.target).revision == HEAD
 
 
 def test_check_is_clean_beside_other_tables(database, alembic):
@@ -57,9 +58,9 @@ def test_autogenerate_makes_an_empty_revision(database, extended, tmp_path):
     target = ("-x", f"target={database.target}")
     alembic(*target, "upgrade", "head")
     folder = tmp_path / "extra"
-    arguments = ("--autogenerate", "-m", "empty", "--version-path", str(folder), "--rev-id", "0004")
+    arguments = ("--autogenerate", "-m", "empty", "--version-path", str(folder), "--rev-id", "0999")
     alembic(*target, "revision", *arguments)
-    text = (folder / "0004_empty.py").read_text()
+    text = (folder / "0999_empty.py").read_text()
     assert text.count("    pass\n") == 2
     assert "op." not in text.split("def upgrade")[1]
 
@@ -74,7 +75,7 @@ def test_sql_replays_to_the_same_schema(file, alembic, tmp_path):
     Path(file.target).unlink()
     migrate.upgrade(file.target)
     assert [row[:3] for row in replayed[:-1]] == [row[:3] for row in file.fingerprint()[:-1]]
-    assert replayed[-1] == file.fingerprint()[-1] == [("0002",)]
+    assert replayed[-1] == file.fingerprint()[-1] == [(HEAD,)]
 
 
 def test_the_environment_names_the_database(alembic, monkeypatch):

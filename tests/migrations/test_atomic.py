@@ -8,6 +8,7 @@ import pytest
 
 from harel_schema import migrate
 from harel_schema.errors import MigrationError
+from tests.migrations.conftest import CHAIN, HEAD, NEXT
 
 BROKEN = """
 def upgrade():
@@ -32,7 +33,7 @@ def test_a_failing_statement_leaves_nothing(statement, database, extended):
     before = database.fingerprint()
     alembic = extended(BROKEN.format(statement=statement))
     line = alembic.refused("-x", f"target={database.target}", "upgrade", "head")
-    assert "revision 0003 failed and was rolled back" in line
+    assert f"revision {NEXT} failed and was rolled back" in line
     assert database.fingerprint() == before
     assert database.rows("SELECT count(*) FROM harel_trace") == [(0,)]
 
@@ -52,7 +53,7 @@ def test_an_exception_of_the_revision_leaves_nothing(database, extended):
     )
     with pytest.raises(KeyError):
         alembic("-x", f"target={database.target}", "upgrade", "head")
-    assert migrate.current(database.target).revision == "0002"
+    assert migrate.current(database.target).revision == HEAD
     assert "harel_first" not in database.schema().by_name
 
 
@@ -72,8 +73,8 @@ def test_of_four_processes_each_revision_is_run_by_one(database, alembic):
     results = [process.communicate(timeout=60) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0, 0], results
     log = "".join(err for _, err in results)
-    assert [log.count(f"upgraded to {revision}") for revision in ("0001", "0002")] == [1, 1]
-    assert database.rows("SELECT * FROM harel_alembic_version") == [("0002",)]
+    assert [log.count(f"upgraded to {revision}") for revision in CHAIN] == [1] * len(CHAIN)
+    assert database.rows("SELECT * FROM harel_alembic_version") == [(HEAD,)]
 
 
 STOLEN = """
@@ -100,4 +101,4 @@ def test_a_stolen_transaction_is_retried_whole(sqld, extended, caplog):
     with caplog.at_level(logging.INFO, "harel_schema"):
         alembic("-x", f"target={sqld.url}", "upgrade", "head")
     assert caplog.text.count("trying again") == 1
-    assert caplog.text.count("upgraded to 0003") == 1
+    assert caplog.text.count(f"upgraded to {NEXT}") == 1

@@ -11,13 +11,14 @@ import pytest
 from harel_schema import dbapi, migrate
 from harel_schema.errors import MigrationError, TargetError, UnknownRevision
 from harel_schema.migrate import Current
+from tests.migrations.conftest import CHAIN, HEAD
 
 
 def test_current_names_revision_head_and_pending(database):
     """`current` says where a database stands and what is pending."""
     migrate.upgrade(database.target, "0001")
     found = migrate.current(database.target)
-    assert found == Current(found.target, "harel", "0001", "0002", ("0002",))
+    assert found == Current(found.target, "harel", "0001", HEAD, CHAIN[1:])
     assert found.target in database.target
 
 
@@ -26,7 +27,7 @@ def test_commands_that_look_change_nothing(file):
     file.rows("CREATE TABLE mine (id)")
     before = file.fingerprint()
     assert migrate.current(file.target).revision is None
-    assert migrate.current(file.target).pending == ("0001", "0002")
+    assert migrate.current(file.target).pending == CHAIN
     assert file.fingerprint() == before
 
 
@@ -85,10 +86,10 @@ def test_stamp_writes_the_row_and_nothing_else(database):
     migrate.upgrade(database.target)
     before = database.fingerprint()[:-1]
     done = migrate.stamp(database.target, "0001")
-    assert (done.before, done.after, done.applied) == ("0002", "0001", ())
+    assert (done.before, done.after, done.applied) == (HEAD, "0001", ())
     assert migrate.current(database.target).revision == "0001"
     assert migrate.stamp(database.target, "base").after is None
-    assert migrate.stamp(database.target, "head").after == "0002"
+    assert migrate.stamp(database.target, "head").after == HEAD
     assert database.fingerprint()[:-1] == before
 
 
@@ -97,15 +98,15 @@ def test_stamp_refuses_an_unknown_revision(database):
     migrate.upgrade(database.target)
     with pytest.raises(MigrationError, match=r"nope.*harel-schema history"):
         migrate.stamp(database.target, "nope")
-    assert migrate.current(database.target).revision == "0002"
+    assert migrate.current(database.target).revision == HEAD
 
 
 def test_stamp_purge_mends_a_version_table(database):
     """`stamp` with purge replaces rows that cannot be understood by one that is true."""
     migrate.upgrade(database.target)
     database.rows("INSERT INTO harel_alembic_version VALUES ('0999')")
-    assert migrate.stamp(database.target, "0002", purge=True).after == "0002"
-    assert database.rows("SELECT * FROM harel_alembic_version") == [("0002",)]
+    assert migrate.stamp(database.target, HEAD, purge=True).after == HEAD
+    assert database.rows("SELECT * FROM harel_alembic_version") == [(HEAD,)]
 
 
 def test_a_plan_is_what_an_upgrade_then_does(database, tmp_path):
@@ -113,20 +114,20 @@ def test_a_plan_is_what_an_upgrade_then_does(database, tmp_path):
     migrate.upgrade(database.target, "0001")
     before = database.fingerprint()
     plan = migrate.plan(database.target)
-    assert (plan.revision, plan.adopted, plan.pending) == ("0001", None, ("0002",))
+    assert (plan.revision, plan.adopted, plan.pending) == ("0001", (), CHAIN[1:])
     assert database.fingerprint() == before
     migrate.upgrade(tmp_path / "other.db", "0001")
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.executescript(plan.sql)
     assert migrate.upgrade(database.target).applied == plan.pending
-    assert migrate.current(tmp_path / "other.db").revision == "0002"
+    assert migrate.current(tmp_path / "other.db").revision == HEAD
     assert migrate.plan(database.target).pending == ()
     assert migrate.plan(database.target).sql == ""
 
 
 def test_a_plan_of_a_file_that_is_not_there_creates_none(tmp_path):
     """A missing file is planned as an empty database."""
-    assert migrate.plan(tmp_path / "state.db").pending == ("0001", "0002")
+    assert migrate.plan(tmp_path / "state.db").pending == CHAIN
     assert not list(tmp_path.iterdir())
 
 
@@ -140,9 +141,9 @@ def test_relative_revisions_are_single_steps(database):
 
 def test_nothing_to_do_is_a_result(database):
     """An upgrade of a current database applies nothing."""
-    assert migrate.upgrade(database.target).applied == ("0001", "0002")
+    assert migrate.upgrade(database.target).applied == CHAIN
     done = migrate.upgrade(database.target)
-    assert (done.before, done.after, done.applied, done.adopted) == ("0002", "0002", (), None)
+    assert (done.before, done.after, done.applied, done.adopted) == (HEAD, HEAD, (), ())
 
 
 def test_commands_print_nothing(file, capfd, caplog):
@@ -158,9 +159,8 @@ def test_commands_print_nothing(file, capfd, caplog):
     assert messages == [
         f"state.db: {done}"
         for done in (
-            "upgraded to 0001",
-            "upgraded to 0002",
-            "downgraded to 0001",
+            *(f"upgraded to {each}" for each in CHAIN),
+            *(f"downgraded to {each}" for each in CHAIN[-2::-1]),
             "downgraded to base",
         )
     ]
@@ -169,8 +169,8 @@ def test_commands_print_nothing(file, capfd, caplog):
 def test_an_open_connection_is_used_and_left_open():
     """A database in memory is migrated through its own connection, which stays usable."""
     connection = dbapi.connect(":memory:")
-    assert migrate.upgrade(connection).applied == ("0001", "0002")
-    assert migrate.current(connection).revision == "0002"
+    assert migrate.upgrade(connection).applied == CHAIN
+    assert migrate.current(connection).revision == HEAD
     assert connection.execute("SELECT count(*) FROM harel_executions").fetchone() == (0,)
     assert migrate.downgrade(connection, "base").after is None
     connection.close()

@@ -7,7 +7,6 @@ import struct
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harel_schema.drift.ours import transport_sql
 from harel_schema.hrana import Client, Statement
 from harel_schema.migrate import schema_sql
 
@@ -36,9 +35,9 @@ def edit(path: Path | str, *statements: str | tuple[str, tuple[Any, ...]]) -> No
 
 
 def make_source(path: Path, *, executions: int = 30, prefix: str = "harel") -> Path:
-    """Write a file at head, the transport's tables in it, with rows in every table."""
+    """Write a file at head with rows in every table."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        for statement in (*schema_sql(prefix), *transport_sql(prefix)):
+        for statement in schema_sql(prefix):
             connection.execute(statement)
         for number in range(executions):
             fill(connection, prefix, number)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from harel_schema.errors import HarelSchemaError, SchemaMismatch, TargetError, TransferError
+from harel_schema.sql import REVISION
 from harel_schema.transfer import Limits, copy, preflight
 from tests.transfer.support import contents, definitions, edit, fetch, make_source
 
@@ -162,7 +163,7 @@ def test_another_revision_is_refused(source, dest, tmp_path):
     """A destination at another revision is refused, and both revisions are named."""
     copy(make_source(tmp_path / "other.db", executions=0), dest)
     fetch_or_edit(dest, "UPDATE harel_alembic_version SET version_num = '0001'")
-    refused(source, dest, "at revision 0001, the source at 0002; .*upgrade")
+    refused(source, dest, f"at revision 0001, the source at {REVISION}; .*upgrade")
 
 
 def test_one_file_is_not_both_ends(source, tmp_path):
