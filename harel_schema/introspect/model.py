@@ -8,11 +8,15 @@ write a remedy (`sql`, the name of a constraint that nothing ever reports) does 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from harel_schema.introspect.tokens import fold, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
 
 __all__ = [
     "Affinity",
@@ -36,6 +40,13 @@ Affinity = Literal["TEXT", "NUMERIC", "INTEGER", "REAL", "BLOB"]
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a changed copy, without what was computed from the fields before."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in vars(copied).keys() - type(self).model_fields.keys():
+            del vars(copied)[name]
+        return copied
 
 
 class Generated(_Value):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harel_schema.drift.ours import without_move
 from harel_schema.errors import TransferError
 from harel_schema.introspect import fold, quote
+from harel_schema.move.destination import Destination
 from harel_schema.move.statements import guard
 from harel_schema.transfer import state
 from harel_schema.transfer.job import Job
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harel_schema.introspect import Schema
-    from harel_schema.move.destination import Destination
     from harel_schema.rows import Row
     from harel_schema.target import Target
     from harel_schema.transfer.access import Database
@@ -96,7 +96,8 @@ class Filling(Job):
     def _open_dest(self, *, read_only: bool) -> Iterator[Database | None]:
         if read_only:
             with super()._open_dest(read_only=True) as found:
-                yield found
+                # Without the guards of an earlier run, which are no difference.
+                yield found and Destination(found, self._options.prefix, b"")
         else:
             yield self.dest
 

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from harel_schema import dbapi, introspect
-from harel_schema.introspect import Generated, Key, Term
+from harel_schema.introspect import Generated, Key, Schema, Table, Term
 from tests.drift import zoo
 from tests.drift.support import schema
 
@@ -154,3 +154,10 @@ def test_the_number_of_queries_does_not_grow_with_the_schema(tables):
     connection.set_trace_callback(None)
     connection.close()
     assert len([sql for sql in queries if sql.startswith("SELECT")]) == 5
+
+
+def test_a_changed_copy_of_a_schema_knows_its_own_tables():
+    """What a schema has looked up before is not what its copy finds."""
+    found = Schema(tables=(Table(name="a", columns=()),))
+    assert found.table("a") is not None
+    assert found.model_copy(update={"tables": ()}).table("a") is None
