@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harel_schema.drift import Difference, Drift
-    from harel_schema.migrate import Current, Migrated, Plan, Revision
+    from harel_schema.migrate import Adopted, Caveat, Current, Migrated, Plan, Revision
     from harel_schema.transfer import CopyReport
     from harel_schema.verify import TableVerify, VerifyReport
 
 __all__ = [
+    "adopted_text",
     "copy_text",
     "current_text",
     "drift_text",
@@ -25,6 +26,16 @@ __all__ = [
     "to_json",
     "verify_text",
 ]
+
+
+# How many executions a line names; JSON has more of them.
+_NAMED = 10
+_CAVEATS = {
+    "fan-out": "may wait for a fan-out of harel 0.2.0 or older, which an engine since 0.2.1 starts "
+    "again (finish them with the old release first, or see docs/adopt.md)",
+    "undated": "finished before harel noted when (`harel purge` passes them over without "
+    "--include-undated)",
+}
 
 
 def to_json(result: object, **facts: object) -> str:
@@ -59,6 +70,31 @@ def plan_text(plan: Plan) -> str:
         return f"{plan.target}: nothing to do"
     steps = ", ".join(plan.pending)
     return f"-- {plan.target}: {plan.revision or 'base'}, would run {steps}\n{plan.sql.strip()}"
+
+
+def adopted_text(result: Adopted) -> str:
+    """Return what an adoption did, a line a table; of a dry run, the SQL that it would run."""
+    lines = [f"{old} -> {new}" for old, new in result.renamed]
+    lines += [f"{name}: created" for name in result.created]
+    lines += [f"{name}: was empty, dropped" for name in result.dropped]
+    lines += [f"note: {note}" for note in result.notes]
+    lines += [f"warning: {_caveat(caveat)}" for caveat in result.caveats]
+    at = f"{result.target}: {result.before or 'base'}"
+    steps = ", ".join(result.applied)
+    if result.dry_run:
+        lines.append(f"{at}, would run {steps}" if steps else f"{result.target}: nothing to run")
+        return "\n".join([*(f"-- {line}" for line in lines), result.sql.strip()]).strip()
+    if result.renamed or steps or result.before != result.after:
+        lines.append(f"{at} -> {result.after}" + (f" (ran {steps})" if steps else ""))
+    else:
+        lines.append(f"{result.target}: already at {result.after}")
+    return "\n".join(lines)
+
+
+def _caveat(caveat: Caveat) -> str:
+    more = caveat.total - len(caveat.executions[:_NAMED])
+    named = ", ".join(caveat.executions[:_NAMED]) + (f" and {more:,} more" if more else "")
+    return f"{_count(caveat.total, 'execution')} {_CAVEATS[caveat.kind]}: {named}"
 
 
 def current_text(result: Current) -> str:

@@ -26,6 +26,7 @@ _VERBS = {
     "current": "schema",
     "history": "schema",
     "stamp": "schema",
+    "adopt": "adopt",
     "check": "drift",
     "diff": "drift",
     "copy": "data",

@@ -3,6 +3,8 @@
 The functions return frozen results, print nothing, and log what they did as `harel_schema.migrate`.
 """
 
+from harel_schema.migrate.adopting import Adopted, adopt
+from harel_schema.migrate.caveats import Caveat
 from harel_schema.migrate.commands import (
     current,
     downgrade,
@@ -21,10 +23,13 @@ from harel_schema.revisions import (
 )
 
 __all__ = [
+    "Adopted",
+    "Caveat",
     "Current",
     "Migrated",
     "Plan",
     "Revision",
+    "adopt",
     "alembic_config",
     "current",
     "downgrade",

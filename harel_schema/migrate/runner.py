@@ -16,7 +16,8 @@ from alembic.runtime.migration import StampStep
 from sqlalchemy.exc import DBAPIError
 
 from harel_schema.errors import BusyError, ConnectionLost, MigrationError, TransactionLost
-from harel_schema.migrate.connect import check, label, open_database, own_errors
+from harel_schema.migrate import survey
+from harel_schema.migrate.connect import check, label, open_database, own_errors, raw
 from harel_schema.migrate.shape import Shapes
 from harel_schema.migrate.versions import heads
 from harel_schema.names import version_table
@@ -64,6 +65,11 @@ class _Plan:
 
     steps: list[MigrationStep]
     work: Work
+
+    @property
+    def command(self) -> str:
+        """The command's name, as Alembic calls what it runs."""
+        return getattr(self.work, "__name__", "")
 
     @property
     def is_stamp(self) -> bool:
@@ -120,6 +126,8 @@ def run(job: Job) -> None:
     """Run the command of Alembic's current environment on the job's database."""
     with own_errors(), open_database(job.database, read_only=True) as connection:
         plan = _plan(job, connection)
+        if plan.command == "upgrade":
+            survey.refuse(raw(connection), job.prefix)
         if job.dry_run:
             _predict(job, plan, connection)
     check(job.database, write=bool(plan.steps), create=plan.is_upgrade)
