@@ -129,12 +129,13 @@ class LibsqlSession(LocalSession):
         columns: Description = self._execute(text).description
         return columns
 
-    def _fetch(self, cursor: Any) -> list[Row]:
+    def _fetch(self, cursor: Any) -> tuple[list[Row], bool]:
         try:
             rows = cursor.fetchmany(CHUNK)
         except BaseException as error:
             raise failures.from_libsql(error, self.where) from error
-        return self._decode(rows)
+        found = self._decode(rows)
+        return found, len(found) < CHUNK
 
     def _fetch_all(self, cursor: Any) -> list[Any]:
         try:

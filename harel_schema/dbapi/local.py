@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 import weakref
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from harel_schema.dbapi import failures, files
 from harel_schema.dbapi.reads import one_by_one
-from harel_schema.dbapi.session import CHUNK, Description, Result, Row
+from harel_schema.dbapi.session import CHUNK, CHUNK_BYTES, Description, Result, Row
 from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.dbapi.waiting import patiently
 from harel_schema.errors import BusyError, DatabaseError, NotSupportedError, OperationalError
@@ -36,7 +37,7 @@ class Stream:
 
     __slots__ = ("__weakref__", "_fetch", "cursor")
 
-    def __init__(self, fetch: Callable[[Any], list[Row]], cursor: Any) -> None:
+    def __init__(self, fetch: Callable[[Any], tuple[list[Row], bool]], cursor: Any) -> None:
         self.cursor = cursor
         self._fetch = fetch
 
@@ -44,8 +45,8 @@ class Stream:
         """Return the next rows; an empty list at the end."""
         if self.cursor is None:
             return []
-        rows = self._fetch(self.cursor)
-        if len(rows) < CHUNK:
+        rows, ended = self._fetch(self.cursor)
+        if ended:
             self.cursor = None
         return rows
 
@@ -163,15 +164,18 @@ class LocalSession:
 
     def _read(self, description: Description, cursor: Any) -> Result:
         """Return the first rows of a query, and a way to the next where there are more."""
-        rows = self._fetch(cursor)
-        if len(rows) < CHUNK:
+        rows, ended = self._fetch(cursor)
+        if ended:
             return Result(description, rows)
         stream = Stream(self._fetch, cursor)
         self._streams.add(stream)
         return Result(description, rows, stream.more)
 
-    def _fetch(self, cursor: Any) -> list[Row]:
-        """Return the next `CHUNK` rows, fewer at the end; never called again after the end."""
+    def _fetch(self, cursor: Any) -> tuple[list[Row], bool]:
+        """Return the next rows, up to `CHUNK`, and whether they are the last.
+
+        It is not called again after the end.
+        """
         raise NotImplementedError
 
     def _undo(self) -> None:
@@ -306,11 +310,22 @@ class Sqlite3Session(LocalSession):
         except DatabaseError as error:
             return "malformed database schema" in error.message
 
-    def _fetch(self, cursor: sqlite3.Cursor) -> list[Row]:
+    def _fetch(self, cursor: sqlite3.Cursor) -> tuple[list[Row], bool]:
+        rows: list[Row] = []
+        size = 0
         try:
-            return cursor.fetchmany(CHUNK)
+            for row in islice(cursor, CHUNK):
+                rows.append(row)
+                # Inline, and by the exact class: the copy of a database spends its time here.
+                for cell in row:
+                    kind = cell.__class__
+                    if kind is str or kind is bytes:
+                        size += len(cell)
+                if size > CHUNK_BYTES:
+                    return rows, False
         except sqlite3.Error as error:
             raise failures.from_sqlite3(error, self.where) from error
+        return rows, len(rows) < CHUNK
 
     def interrupt(self) -> None:
         """Stop the statement that another thread runs; it raises `OperationalError` there."""

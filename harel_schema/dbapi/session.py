@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from harel_schema.dbapi.parameters import Value
     from harel_schema.dbapi.statements import Statement
 
-__all__ = ["CHUNK", "Description", "Result", "Row", "Session"]
+__all__ = ["CHUNK", "CHUNK_BYTES", "Description", "Result", "Row", "Session"]
 
 Row: TypeAlias = tuple[Any, ...]
 Description: TypeAlias = tuple[tuple[str, None, None, None, None, None, None], ...]
 
 CHUNK = 128
-"""Rows that a session reads at a time."""
+"""Rows that a session reads at a time, at most."""
+
+CHUNK_BYTES = 1_000_000
+"""Characters and bytes after which it reads no further row, where the driver lets it."""
 
 
 @dataclass(slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import tracemalloc
+from contextlib import closing
 
 import pytest
 
@@ -168,6 +170,22 @@ def test_every_way_to_fetch(any_connection, size):
     assert one == expected
     cursor = execute()
     assert [*cursor.fetchmany(100), *cursor.fetchall()] == expected
+
+
+def test_large_rows_are_not_read_ahead():
+    """With sqlite3, of rows of 1 MB only a few are in memory, wherever in the result they are."""
+    sql = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
+        " SELECT i, zeroblob(iif(i > 100, 1000000, 1)) FROM n"
+    )
+    with closing(dbapi.connect(":memory:", driver="sqlite3")) as connection:
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in connection.execute(sql)) == 300
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 10_000_000
 
 
 def test_fetching_from_nothing(any_connection):
