@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harel_schema import dbapi, introspect
 from harel_schema.drift.compare import schema_differences
+from harel_schema.drift.data import data_differences
 from harel_schema.drift.model import Difference, Drift, Kind
 from harel_schema.drift.ours import Split, split
 from harel_schema.drift.promise import chain, expected, transport
@@ -31,22 +32,30 @@ def check(
     *,
     prefix: str = DEFAULT_PREFIX,
     strict: bool = False,
+    data: bool = False,
     timeout: float = 5.0,
 ) -> Drift:
     """Compare a database with what its own revision promises.
 
     `database` is a target or an open connection. A target is opened read-only; nothing is created
-    or changed. With `strict`, tables and views that are not harel's count too. `timeout` is how
-    many seconds to wait for a lock.
+    or changed. With `strict`, tables and views that are not harel's count too. With `data`, every
+    row of harel's tables is read too, and what does not fit is counted. `timeout` is how many
+    seconds to wait for a lock.
 
     Raises `TargetError` or `NotADatabaseError` for what is no database, `DatabaseError` for a
     damaged one, `BusyError`, `ConnectionLost` and `AuthError` for one that cannot be read, and
     `InterfaceError` for a file that is open in this process with another library: pass its
     connection then.
     """
-    return check_schema(
-        _read(database, check_prefix(prefix), timeout), prefix=prefix, strict=strict
-    )
+    check_prefix(prefix)
+    with _opened(database, timeout) as connection:
+        found = introspect.read(connection, prefix=prefix)
+        drift = check_schema(found, prefix=prefix, strict=strict)
+        if not data:
+            return drift
+        want = _promised(found, drift.revision or chain()[-1], prefix)
+        more = tuple(data_differences(connection, found, want, prefix))
+    return drift.model_copy(update={"differences": drift.differences + more})
 
 
 def diff(a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = 5.0) -> Drift:
@@ -87,7 +96,8 @@ def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = 
     )
 
 
-def _against(found: Schema, revision: str, prefix: str) -> tuple[list[Difference], Split]:
+def _promised(found: Schema, revision: str, prefix: str) -> Schema:
+    """What a revision promises of a database in the state of `found`."""
     want = {fold(table.name): table for table in expected(revision, prefix).tables}
     if found.versions is None:
         # Reported once, as a missing version.
@@ -95,7 +105,11 @@ def _against(found: Schema, revision: str, prefix: str) -> tuple[list[Difference
     # A revision before the one that makes them allows harel's own.
     if any(found.table(table.name) is not None for table in transport(prefix).tables):
         want = {**transport(prefix).by_name, **want}
-    schema = Schema(tables=tuple(want.values()))
+    return Schema(tables=tuple(want.values()))
+
+
+def _against(found: Schema, revision: str, prefix: str) -> tuple[list[Difference], Split]:
+    schema = _promised(found, revision, prefix)
     parts = split(found, schema, prefix)
     return list(schema_differences(schema, parts.ours)), parts
 
@@ -141,12 +155,22 @@ def _with_fix(version: Difference, best: str, prefix: str, *, matches: bool) -> 
 
 
 def _read(database: Named, prefix: str, timeout: float) -> Schema:
+    with _opened(database, timeout) as connection:
+        return introspect.read(connection, prefix=prefix)
+
+
+@contextmanager
+def _opened(database: Named, timeout: float) -> Iterator[dbapi.Connection]:
+    """Open a target to read it, as one snapshot where it is a file; close it again."""
     if isinstance(database, dbapi.Connection):
-        return introspect.read(database, prefix=prefix)
+        yield database
+        return
     target = Target.parse(database)
     target.check_readable()
     with closing(dbapi.connect(target, read_only=True, timeout=timeout)) as connection:
-        return introspect.read(connection, prefix=prefix)
+        if target.path is not None:
+            connection.begin("DEFERRED")
+        yield connection
 
 
 def _versions_differ(want: Schema, got: Schema, prefix: str) -> Iterator[Difference]:

@@ -75,6 +75,10 @@ class Kind(StrEnum):
     LEFTOVER_LEDGER = "leftover-ledger"
     LEFTOVER_MOVE = "leftover-move"
     LEFTOVER_ALEMBIC = "leftover-alembic"
+    DATA_STORAGE_CLASS = "data-storage-class"
+    DATA_NULL_KEY = "data-null-key"
+    DATA_JSON = "data-json"
+    DATA_JSON_MISMATCH = "data-json-mismatch"
 
 
 class Difference(BaseModel):
@@ -82,8 +86,9 @@ class Difference(BaseModel):
 
     `name` is the thing that differs and `table` the table it hangs on, None for a table itself
     or a view. `expected` and `found` are SQL, or None where there is nothing. `fix` is the SQL
-    statement or the command that mends it, None where a table would have to be rebuilt.
-    `counts` is False for what is only worth knowing.
+    statement or the command that mends it, None where there is none. `counts` is False for what
+    is only worth knowing. `rows` is the number of rows that it is about, with up to five of them
+    named in `examples`; None for a difference of the schema.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -95,6 +100,8 @@ class Difference(BaseModel):
     found: str | None = None
     fix: str | None = None
     counts: bool = True
+    rows: int | None = None
+    examples: tuple[str, ...] = ()
 
     @property
     def severity(self) -> Literal["error", "note"]:
@@ -109,7 +116,12 @@ class Difference(BaseModel):
     def __str__(self) -> str:
         expected = "nothing" if self.expected is None else self.expected
         found = "nothing" if self.found is None else self.found
-        return f"{self.kind} {self.where}: expected {expected}, found {found}"
+        line = f"{self.kind} {self.where}: expected {expected}, found {found}"
+        if self.rows is None:
+            return line
+        more = ", …" if self.rows > len(self.examples) else ""
+        noun = "row" if self.rows == 1 else "rows"
+        return f"{line} in {self.rows:,} {noun}: {', '.join(self.examples)}{more}"
 
 
 class Drift(BaseModel):
@@ -119,9 +131,10 @@ class Drift(BaseModel):
     database's own and `head` the newest known (None in a comparison of two live databases).
     `others` names the tables and views that are not harel's, which do not count unless asked for.
 
-    Blind spots: the rows (`harel_schema.verify` compares them) and what else the file stores
-    (encoding, page size, user_version). And two texts of a view, a trigger or an expression count
-    as different when their tokens are, though they may mean the same.
+    Blind spots: the rows, unless asked for (`harel_schema.verify` compares all of them with those
+    of another database), and what else the file stores (encoding, page size, user_version). And
+    two texts of a view, a trigger or an expression count as different when their tokens are,
+    though they may mean the same.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

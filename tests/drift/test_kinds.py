@@ -102,6 +102,10 @@ def test_every_kind_has_a_test(request: pytest.FixtureRequest):
         Kind.VIEW_EXTRA,
         Kind.VIRTUAL_TABLE_MISSING,
         Kind.VIRTUAL_TABLE_EXTRA,
+        Kind.DATA_STORAGE_CLASS,
+        Kind.DATA_NULL_KEY,
+        Kind.DATA_JSON,
+        Kind.DATA_JSON_MISMATCH,
     }
     assert named | elsewhere == set(Kind)
     assert not named & elsewhere
