@@ -1,16 +1,15 @@
-"""Results as text for people and as JSON for machines. Pure: nothing here prints or reads."""
+"""What the verbs did, as text for people."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from pydantic_core import to_jsonable_python
+from harel_schema.report.differences import difference_lines
+from harel_schema.report.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harel_schema.drift import Difference, Drift
     from harel_schema.migrate import Adopted, Caveat, Current, Migrated, Plan, Revision
     from harel_schema.transfer import CopyReport
     from harel_schema.verify import TableVerify, VerifyReport
@@ -19,14 +18,11 @@ __all__ = [
     "adopted_text",
     "copy_text",
     "current_text",
-    "drift_text",
     "history_text",
     "migrated_text",
     "plan_text",
-    "to_json",
     "verify_text",
 ]
-
 
 # How many executions a line names; JSON has more of them.
 _NAMED = 10
@@ -36,17 +32,6 @@ _CAVEATS = {
     "undated": "finished before harel noted when (`harel purge` passes them over without "
     "--include-undated)",
 }
-
-
-def to_json(result: object, **facts: object) -> str:
-    """Return one JSON document: the fields of a result, and `facts` that it derives.
-
-    Bytes are base64; an infinite float is the string ``"Infinity"``, which JSON has no number for.
-    """
-    value = to_jsonable_python(result, bytes_mode="base64", inf_nan_mode="strings")
-    if facts:
-        value = {**value, **facts}
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def migrated_text(result: Migrated) -> str:
@@ -94,7 +79,7 @@ def adopted_text(result: Adopted) -> str:
 def _caveat(caveat: Caveat) -> str:
     more = caveat.total - len(caveat.executions[:_NAMED])
     named = ", ".join(caveat.executions[:_NAMED]) + (f" and {more:,} more" if more else "")
-    return f"{_count(caveat.total, 'execution')} {_CAVEATS[caveat.kind]}: {named}"
+    return f"{count(caveat.total, 'execution')} {_CAVEATS[caveat.kind]}: {named}"
 
 
 def current_text(result: Current) -> str:
@@ -110,27 +95,10 @@ def history_text(revisions: Iterable[Revision]) -> str:
     return "\n".join(f"{each.revision}  {each.summary}" for each in revisions)
 
 
-def drift_text(drift: Drift, what: str) -> str:
-    """Return a line a difference, each followed by what mends it, and a summary.
-
-    `what` names the databases that were compared.
-    """
-    counted = [each for each in drift if each.counts]
-    notes = [each for each in drift if not each.counts]
-    lines = [line for each in counted for line in _difference(each)]
-    lines += [f"note: {each}" for each in notes]
-    if drift.others:
-        lines.append(f"note: not harel's, not compared: {', '.join(drift.others)}")
-    revision = f" (revision {drift.revision})" if drift.revision else ""
-    verdict = f"{_count(len(counted), 'difference')}" if counted else "no drift"
-    lines.append(f"{what}: {verdict}{revision}")
-    return "\n".join(lines)
-
-
 def copy_text(result: CopyReport) -> str:
     """Return a line a table, the notes, and what was done."""
     lines = [
-        f"  {table.name}: {_count(table.rows, 'row')}"
+        f"  {table.name}: {count(table.rows, 'row')}"
         + (f", {table.written:,} written" if not result.dry_run else "")
         for table in result.tables
     ]
@@ -138,25 +106,25 @@ def copy_text(result: CopyReport) -> str:
     pair = f"{result.source} -> {result.dest}"
     if result.dry_run:
         return "\n".join([*lines, f"{pair}: would be {result.action}; nothing was written"])
-    done = f"{_count(result.rows, 'row')}, {result.written:,} written in {result.seconds:.1f} s"
+    done = f"{count(result.rows, 'row')}, {result.written:,} written in {result.seconds:.1f} s"
     return "\n".join([*lines, f"{pair}: {result.action}, {done}"])
 
 
 def verify_text(report: VerifyReport) -> str:
     """Return the differences, a line each, a line a table, and the verdict."""
-    lines = [line for each in report.schema for line in _difference(each)]
+    lines = [line for each in report.schema for line in difference_lines(each)]
     lines += map(str, report.rows)
     lines += [f"  {_table(table)}" for table in report.tables]
     total = sum(table.rows_a for table in report.tables)
     how = "quickly " if report.quick else ""
-    verdict = f"the same ({_count(total, 'row')})" if report.equal else "different"
+    verdict = f"the same ({count(total, 'row')})" if report.equal else "different"
     lines.append(f"{report.a} and {report.b}: {how}compared, {verdict}")
     return "\n".join(lines)
 
 
 def _table(table: TableVerify) -> str:
     if table.equal:
-        return f"{table.name}: {_count(table.rows_a, 'row')}, equal"
+        return f"{table.name}: {count(table.rows_a, 'row')}, equal"
     found = [
         f"{number:,} {what}"
         for number, what in (
@@ -167,15 +135,4 @@ def _table(table: TableVerify) -> str:
         if number
     ]
     found += [f"{name} differs" for name in table.aggregates]
-    return f"{table.name}: {table.rows_a:,} and {_count(table.rows_b, 'row')}, {', '.join(found)}"
-
-
-def _difference(difference: Difference) -> list[str]:
-    line = [str(difference)]
-    if difference.fix:
-        line.append(f"  fix: {difference.fix}")
-    return line
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{table.name}: {table.rows_a:,} and {count(table.rows_b, 'row')}, {', '.join(found)}"
