@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harel_schema import hrana
 from harel_schema.backends.aio import OnThread
+from harel_schema.backends.lag import Lag
 from harel_schema.backends.local import connect
 from harel_schema.backends.server import TOO_LARGE, ReplicaFile
+from harel_schema.commit.batch import answers, questions
 from harel_schema.commit.flow import Ask, Wait, commit
 from harel_schema.commit.tasks import TaskGroup
 from harel_schema.errors import Error, NotSupportedError
@@ -34,6 +36,7 @@ class OnServer:
             timeout=given.request_timeout,
         )
         self._timeout = given.timeout
+        self._lag = Lag()
         self._group = TaskGroup(self.commit)
 
     async def open(self) -> None:
@@ -41,13 +44,20 @@ class OnServer:
 
     async def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query; see `Backend`."""
-        query = hrana.Statement(*statement)
+        rows = None if self._lag.unknown else await self._read_here(self._lag.query(statement))
+        if rows is not None:
+            return rows
+        return answers(await self.client.batch(questions([statement]), idempotent=True))[0]
+
+    async def _read_here(self, query: hrana.Statement) -> Sequence[Row] | None:
+        """Return the rows; None where a replica server answered before it had come far enough."""
         try:
-            return (await self.client.execute(query, idempotent=True)).rows
+            result = await self.client.execute(query, idempotent=True)
         except Error as exc:
             if exc.code != TOO_LARGE:
                 raise
-        return [row async for row in self.client.rows(query)]
+            return [row async for row in self.client.rows(query)]
+        return result.rows if self._lag.answers(query, result) else None
 
     async def submit(self, unit: Unit[T]) -> T:
         """Commit a unit; see `Backend`."""
@@ -76,9 +86,11 @@ class OnServer:
                     action = next(actions)
                     continue
                 try:
+                    asks = isinstance(action, Ask)
                     answer = await self.client.batch(
-                        action.batch, idempotent=isinstance(action, Ask)
+                        action.batch, idempotent=asks, indexed=not asks
                     )
+                    self._lag.committed(answer.replication_index)
                 except Error as exc:
                     action = actions.throw(exc)
                 else:

@@ -7,8 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from harel_schema import hrana
+from harel_schema.backends.lag import Lag
 from harel_schema.backends.local import connect
 from harel_schema.commit import local
+from harel_schema.commit.batch import answers, questions
 from harel_schema.commit.flow import Ask, Wait, commit
 from harel_schema.commit.unit import Outcome
 from harel_schema.errors import ConnectionLost, Error, NotSupportedError
@@ -38,16 +40,24 @@ class Remote:
             timeout=options.request_timeout,
         )
         self._timeout = options.timeout
+        self._lag = Lag()
 
     def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query; see `Backend`."""
-        query = hrana.Statement(*statement)
+        rows = None if self._lag.unknown else self._read_here(self._lag.query(statement))
+        if rows is not None:
+            return rows
+        return answers(self.client.batch(questions([statement]), idempotent=True))[0]
+
+    def _read_here(self, query: hrana.Statement) -> Sequence[Row] | None:
+        """Return the rows; None where a replica server answered before it had come far enough."""
         try:
-            return self.client.execute(query, idempotent=True).rows
+            result = self.client.execute(query, idempotent=True)
         except Error as exc:
             if exc.code != TOO_LARGE:
                 raise
-        return list(self.client.rows(query))
+            return list(self.client.rows(query))
+        return result.rows if self._lag.answers(query, result) else None
 
     def attempt(self, units: Sequence[Unit[Any]]) -> Attempt:
         """Return an attempt that sends one batch; see `Backend`."""
@@ -74,7 +84,9 @@ class Remote:
                     action = next(actions)
                     continue
                 try:
-                    answer = self.client.batch(action.batch, idempotent=isinstance(action, Ask))
+                    asks = isinstance(action, Ask)
+                    answer = self.client.batch(action.batch, idempotent=asks, indexed=not asks)
+                    self._lag.committed(answer.replication_index)
                 except Error as exc:
                     action = actions.throw(exc)
                 else:

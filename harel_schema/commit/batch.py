@@ -6,17 +6,38 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harel_schema.commit.unit import Effect, Outcome
-from harel_schema.errors import IntegrityError, ServerError, TransactionLost
+from harel_schema.errors import DatabaseError, IntegrityError, ServerError, TransactionLost
 from harel_schema.hrana import protocol as hrana
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harel_schema.commit.unit import Unit
+    from harel_schema.commit.unit import Row, Statement, Unit
 
-__all__ = ["NotCommitted", "Plan"]
+__all__ = ["NotCommitted", "Plan", "answers", "questions"]
 
 _IN_TRANSACTION = hrana.Not(hrana.IsAutocommit())
+
+
+def questions(statements: Sequence[Statement]) -> hrana.Batch:
+    """Return a batch of reads on one snapshot, which the primary answers.
+
+    With a savepoint around them a replica server does not read its own file, which may lag.
+    """
+    steps = [("SAVEPOINT question", ()), *statements, ("RELEASE question", ())]
+    return hrana.Batch([hrana.Step(hrana.Statement(sql, args)) for sql, args in steps])
+
+
+def answers(answer: hrana.BatchResult) -> list[Sequence[Row]]:
+    """Return the rows of each of the `questions`; raise the error of one that failed."""
+    return [_rows(answer, step) for step in range(1, len(answer.results) - 1)]
+
+
+def _rows(answer: hrana.BatchResult, step: int) -> Sequence[Row]:
+    result = answer.results[step]
+    if result is None:
+        raise answer.errors[step] or DatabaseError("the server skipped a read without an error")
+    return result.rows
 
 
 class NotCommitted(Exception):

@@ -16,12 +16,11 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from harel_schema.commit.batch import NotCommitted, Plan
+from harel_schema.commit.batch import NotCommitted, Plan, answers, questions
 from harel_schema.commit.unit import Outcome, Row, Unit, settle
 from harel_schema.errors import (
     BusyError,
     ConnectionLost,
-    DatabaseError,
     DataError,
     Error,
     ProgrammingError,
@@ -177,25 +176,17 @@ def _reconsider(
 
 def _read_back(units: Sequence[Unit[Any]], lost: Error) -> Flow[list[Outcome | None]]:
     """Return what was proved of each unit; None for one that was not applied."""
-    questions = [statement for unit in units for statement in unit.recovery.questions]
-    answers: list[Sequence[Row]] = []
-    if questions:
-        steps = [hrana.Step(hrana.Statement(sql, args)) for sql, args in questions]
+    asked = [statement for unit in units for statement in unit.recovery.questions]
+    found: list[Sequence[Row]] = []
+    if asked:
         try:
-            answer = yield Ask(hrana.Batch(steps))
+            answer = yield Ask(questions(asked))
         except Error as exc:
             raise lost from exc
-        answers = [_rows(answer, at) for at in range(len(questions))]
+        found = answers(answer)
     proofs = []
     for unit in units:
         count = len(unit.recovery.questions)
-        proofs.append(unit.recovery.judge(answers[:count], lost))
-        answers = answers[count:]
+        proofs.append(unit.recovery.judge(found[:count], lost))
+        found = found[count:]
     return proofs
-
-
-def _rows(answer: hrana.BatchResult, step: int) -> Sequence[Row]:
-    result = answer.results[step]
-    if result is None:
-        raise answer.errors[step] or DatabaseError("the server skipped a read without an error")
-    return result.rows

@@ -76,13 +76,17 @@ class AsyncClient:
         """Run one statement on a stream of its own, in one HTTP request; raise its error."""
         return await self._run(f.execute(self._session, statement, idempotent=idempotent))
 
-    async def batch(self, batch: m.Batch, *, idempotent: bool = False) -> m.BatchResult:
+    async def batch(
+        self, batch: m.Batch, *, idempotent: bool = False, indexed: bool = False
+    ) -> m.BatchResult:
         """Run a batch on a stream of its own, in one HTTP request.
 
         Errors of the steps stay in their slots. An error of the whole batch is raised; a step
-        that does not parse is one, and then none of them has run.
+        that does not parse is one, and then none of them has run. With `indexed` the result
+        has the replication index: how far a replica server must have come to read what it wrote.
         """
-        return await self._run(f.batch(self._session, batch, idempotent=idempotent))
+        flow = f.batch(self._session, batch, idempotent=idempotent, indexed=indexed)
+        return await self._run(flow)
 
     def stream(self) -> AsyncStream:
         """Return a server-side connection of its own; its first request opens it."""
@@ -101,7 +105,9 @@ class AsyncClient:
 
     async def rows(self, statement: m.Statement) -> AsyncGenerator[m.Row]:
         """Run one statement as a `cursor` and yield its rows; raise its error."""
-        async with aclosing(self.cursor(m.Batch((m.Step(statement),)))) as entries:
+        async with aclosing(
+            self.cursor(m.Batch((m.Step(statement),), statement.replication_index))
+        ) as entries:
             async for entry in entries:
                 if isinstance(entry, m.Rows):
                     for row in entry.rows:

@@ -75,13 +75,17 @@ class Client:
         """Run one statement on a stream of its own, in one HTTP request; raise its error."""
         return self._run(f.execute(self._session, statement, idempotent=idempotent))
 
-    def batch(self, batch: m.Batch, *, idempotent: bool = False) -> m.BatchResult:
+    def batch(
+        self, batch: m.Batch, *, idempotent: bool = False, indexed: bool = False
+    ) -> m.BatchResult:
         """Run a batch on a stream of its own, in one HTTP request.
 
         Errors of the steps stay in their slots. An error of the whole batch is raised; a step
-        that does not parse is one, and then none of them has run.
+        that does not parse is one, and then none of them has run. With `indexed` the result
+        has the replication index: how far a replica server must have come to read what it wrote.
         """
-        return self._run(f.batch(self._session, batch, idempotent=idempotent))
+        flow = f.batch(self._session, batch, idempotent=idempotent, indexed=indexed)
+        return self._run(flow)
 
     def stream(self) -> Stream:
         """Return a server-side connection of its own; its first request opens it."""
@@ -98,7 +102,7 @@ class Client:
 
     def rows(self, statement: m.Statement) -> Generator[m.Row]:
         """Run one statement as a `cursor` and yield its rows; raise its error."""
-        for entry in self.cursor(m.Batch((m.Step(statement),))):
+        for entry in self.cursor(m.Batch((m.Step(statement),), statement.replication_index)):
             if isinstance(entry, m.Rows):
                 yield from entry.rows
             elif isinstance(entry, m.StepError):

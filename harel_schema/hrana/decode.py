@@ -164,7 +164,7 @@ def _inner(data: bytes, start: int, end: int) -> tuple[int, int]:
 def _statement_result(data: bytes, start: int, end: int) -> m.StatementResult:
     columns = _Columns()
     rows: list[m.Row] = []
-    affected, rowid = 0, None
+    affected, rowid, index = 0, None, None
     for number, at, stop in fields(data, start, end):
         match number:
             case 2:
@@ -175,7 +175,9 @@ def _statement_result(data: bytes, start: int, end: int) -> m.StatementResult:
                 affected = at
             case 4:
                 rowid = signed(at)
-    return m.StatementResult(*columns.pair(), rows, affected, rowid)
+            case 5:
+                index = at
+    return m.StatementResult(*columns.pair(), rows, affected, rowid, index)
 
 
 def _batch_result(data: bytes, start: int, end: int, *, steps: int) -> m.BatchResult:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _INT64_MIN: Final = -(2**63)
 _INT64_MAX: Final = 2**63 - 1
 _DOUBLE: Final = struct.Struct("<d")
+# A longer text or blob is joined once, into the body: a copy at each level would take its size
+# five times over.
+_LARGE: Final = 65_536
 
 
 def encode_pipeline(requests: Sequence[m.Request], baton: str | None = None) -> bytes:
@@ -31,41 +34,45 @@ def encode_pipeline(requests: Sequence[m.Request], baton: str | None = None) -> 
     Raises `DataError` or `ProgrammingError` for a parameter that SQLite cannot hold.
     """
     parts = [_field(1, baton.encode())] if baton is not None else []
-    parts += [_field(2, _request(request)) for request in requests]
+    for request in requests:
+        parts += _nested(2, _request(request))
     return b"".join(parts)
 
 
 def encode_cursor(batch: m.Batch, baton: str | None = None) -> bytes:
     """Return the body of ``POST v3-protobuf/cursor`` for `batch`; raises as `encode_pipeline`."""
     head = _field(1, baton.encode()) if baton is not None else b""
-    return head + _field(2, _batch(batch))
+    return b"".join([head, *_nested(2, _batch(batch))])
 
 
-def _request(request: m.Request) -> bytes:
+def _request(request: m.Request) -> list[bytes]:
     match request:
         case m.Close():
-            return _field(1, b"")
+            return [_field(1, b"")]
         case m.Execute(statement):
-            return _field(2, _field(1, _statement(statement)))
+            return _nested(2, _nested(1, _statement(statement)))
         case m.RunBatch(batch):
-            return _field(3, _field(1, _batch(batch)))
+            return _nested(3, _nested(1, _batch(batch)))
         case m.Sequence(sql):
-            return _field(4, _field(1, _text(sql)))
+            return [_field(4, _field(1, _text(sql)))]
         case m.Describe(sql):
-            return _field(5, _field(1, _text(sql)))
+            return [_field(5, _field(1, _text(sql)))]
         case m.GetAutocommit():
-            return _field(8, b"")
+            return [_field(8, b"")]
         case _:
             assert_never(request)
 
 
-def _batch(batch: m.Batch) -> bytes:
-    return b"".join(_field(1, _step(step)) for step in batch.steps)
+def _batch(batch: m.Batch) -> list[bytes]:
+    parts = [part for step in batch.steps for part in _nested(1, _step(step))]
+    if batch.replication_index is not None:
+        parts += (b"\x10", _varint(batch.replication_index))
+    return parts
 
 
-def _step(step: m.Step) -> bytes:
+def _step(step: m.Step) -> list[bytes]:
     head = _field(1, _condition(step.condition)) if step.condition is not None else b""
-    return head + _field(2, _statement(step.statement))
+    return [head, *_nested(2, _statement(step.statement))]
 
 
 def _condition(condition: m.Condition) -> bytes:
@@ -90,7 +97,7 @@ def _conditions(conditions: Iterable[m.Condition]) -> bytes:
     return b"".join(_field(1, _condition(condition)) for condition in conditions)
 
 
-def _statement(statement: m.Statement) -> bytes:
+def _statement(statement: m.Statement) -> list[bytes]:
     parts = [_field(1, _text(statement.sql))]
     args = statement.args
     if isinstance(args, Mapping):
@@ -100,10 +107,20 @@ def _statement(statement: m.Statement) -> bytes:
         ]
     else:
         for arg in args:
-            value = encode_value(arg)
-            parts += (b"\x1a", _varint(len(value)), value)
+            if isinstance(arg, str | bytes) and len(arg) > _LARGE:
+                parts += _nested(3, _large(arg))
+            else:
+                value = encode_value(arg)
+                parts += (b"\x1a", _varint(len(value)), value)
     parts.append(b"\x28\x01" if statement.want_rows else b"\x28\x00")
-    return b"".join(parts)
+    if statement.replication_index is not None:
+        parts += (b"\x30", _varint(statement.replication_index))
+    return parts
+
+
+def _large(value: str | bytes) -> list[bytes]:
+    """Return the parts of the message `Value`, as `encode_value` gives it in one piece."""
+    return _nested(4, [_text(value)]) if isinstance(value, str) else _nested(5, [value])
 
 
 def encode_value(value: object) -> bytes:
@@ -149,6 +166,11 @@ def _text(text: str) -> bytes:
 def _field(number: int, data: bytes) -> bytes:
     """Return a length-delimited field; `number` is at most 15, so that its key is one byte."""
     return b"%c%b%b" % (number << 3 | 2, _varint(len(data)), data)
+
+
+def _nested(number: int, parts: list[bytes]) -> list[bytes]:
+    """Return the parts of a field whose content is `parts`; see `_field`."""
+    return [b"%c%b" % (number << 3 | 2, _varint(sum(map(len, parts)))), *parts]
 
 
 def _varint(number: int) -> bytes:

@@ -25,6 +25,9 @@ TokenSource: TypeAlias = Callable[[], "str | Awaitable[str]"]
 # A gateway that answers so has not passed the request on, or is overloaded for a moment.
 _PASSING: Final = frozenset({429, 502, 503, 504})
 _OK: Final = 200
+# In Protobuf only the result of a single statement tells the replication index. This one a replica
+# server passes on to its primary, as it did with the batch, and it takes no lock there.
+_LOOK: Final = m.Statement("SAVEPOINT look")
 _UNAUTHORIZED: Final = 401
 _HEADERS: Final = {
     "content-type": "application/x-protobuf",
@@ -148,11 +151,18 @@ def execute(
     return expect(answer.results[0], m.StatementResult)
 
 
-def batch(session: Session, steps: m.Batch, *, idempotent: bool) -> Flow[m.BatchResult]:
+def batch(
+    session: Session, steps: m.Batch, *, idempotent: bool, indexed: bool
+) -> Flow[m.BatchResult]:
     """Run a batch and close the stream, in one request; the steps' errors stay in their slots."""
-    requests = (m.RunBatch(steps), m.Close())
+    look = (m.Execute(_LOOK),) if indexed else ()
+    requests = (m.RunBatch(steps), *look, m.Close())
     answer = yield from pipeline(session, requests, baton=None, idempotent=idempotent)
-    return expect(answer.results[0], m.BatchResult)
+    result = expect(answer.results[0], m.BatchResult)
+    seen = answer.results[1]
+    if isinstance(seen, m.StatementResult):
+        result = result._replace(replication_index=seen.replication_index)
+    return result
 
 
 def open_cursor(session: Session, steps: m.Batch) -> Flow[Reply]:

@@ -25,12 +25,14 @@ Args: TypeAlias = abc.Sequence[object] | abc.Mapping[str, object]
 class Statement:
     """One SQL statement and its parameters.
 
-    `want_rows=False` tells the server that rows are not needed; sqld 0.24 sends them anyway.
+    `want_rows=False` tells the server that rows are not needed; sqld 0.24 sends them anyway. With
+    a `replication_index` a replica server runs a read once it has come as far.
     """
 
     sql: str
     args: Args = ()
     want_rows: bool = True
+    replication_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Steps that the server runs in order. A failed step stops nothing by itself."""
+    """Steps that the server runs in order. A failed step stops nothing by itself.
+
+    `replication_index` is that of `Statement`, for all of them.
+    """
 
     steps: abc.Sequence[Step]
+    replication_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +139,28 @@ Request: TypeAlias = Execute | RunBatch | Sequence | Describe | GetAutocommit | 
 
 
 class StatementResult(NamedTuple):
-    """What a statement gave. `last_insert_rowid` is None unless it inserted a row."""
+    """What a statement gave. `last_insert_rowid` is None unless it inserted a row.
+
+    `replication_index` is how far the database had come, None where the server does not say.
+    """
 
     columns: tuple[str, ...]
     decltypes: tuple[str | None, ...]
     rows: list[Row]
     affected_row_count: int
     last_insert_rowid: int | None
+    replication_index: int | None = None
 
 
 class BatchResult(NamedTuple):
-    """One slot a step in both: None where the step did not run, or did not fail."""
+    """One slot a step in both: None where the step did not run, or did not fail.
+
+    `replication_index` is that of `StatementResult`, where it was asked for.
+    """
 
     results: tuple[StatementResult | None, ...]
     errors: tuple[Error | None, ...]
+    replication_index: int | None = None
 
 
 class Description(NamedTuple):

@@ -212,7 +212,8 @@ def test_conditions_are_values() -> None:
     """Equal conditions and statements compare equal and have a readable `repr`."""
     assert Not(IsAutocommit()) == Not(IsAutocommit())
     assert repr(Step(Statement("A"), Ok(1))) == (
-        "Step(statement=Statement(sql='A', args=(), want_rows=True), condition=Ok(step=1))"
+        "Step(statement=Statement(sql='A', args=(), want_rows=True, replication_index=None), "
+        "condition=Ok(step=1))"
     )
 
 
