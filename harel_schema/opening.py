@@ -117,14 +117,17 @@ def prepare(sql: Statements, database: str, *, create: bool) -> Opening:
     A generator without I/O: it yields a read (a `Statement`) or a change (a `Unit`), and is sent
     its rows or has its error thrown in. A database at head costs one read. Never changes a
     schema that exists: an older one gets a UserWarning if all that the store needs is there.
-    Raises `StoreError`, naming the command, when it is not.
+    Raises `StoreError`, naming the command, when it is not, and for the destination of a copy or
+    a move that is not finished.
     """
+    versioned = True
     try:
         found: Sequence[Row] = yield (sql.revision, ())
     except DatabaseError as exc:
         if "no such table" not in exc.message:
             raise
-        found = ()  # empty, or made by harel itself: the next read tells
+        # Empty, or made by harel itself: the next read tells.
+        found, versioned = (), False
     revision = found[0][0] if found else None
     if revision == REVISION:
         return
@@ -135,6 +138,11 @@ def prepare(sql: Statements, database: str, *, create: bool) -> Opening:
     if missing:
         raise StoreError(
             f"{database} has no table {', '.join(missing)}", remedy=upgrade_command(sql.prefix)
+        )
+    if versioned and not found:
+        raise StoreError(
+            f"{database} has no revision: a copy or a move into it is not finished",
+            remedy="run that again, or see what `harel-schema check` says",
         )
     if isinstance(revision, str) and revision < REVISION:
         warnings.warn(
