@@ -31,6 +31,8 @@ _VERBS = {
     "diff": "drift",
     "copy": "data",
     "verify": "data",
+    "move": "moving",
+    "unfence": "moving",
     "dev-server": "server",
 }
 _ERROR = 2
