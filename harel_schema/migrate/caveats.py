@@ -30,20 +30,19 @@ NAMED = 100
 
 # Data that is no JSON is somebody's damage, and no reason to fail.
 _UNDATED = """
-    SELECT id FROM {table}
-    WHERE CASE WHEN json_valid(data) THEN json_extract(data, '$.status') END
-        IN ('DONE', 'CANCELLED')
-    AND json_extract(data, '$.finished_at') IS NULL
-    ORDER BY id
+    SELECT id FROM {table} WHERE CASE WHEN json_valid(data) THEN
+        json_extract(data, '$.status') IN ('DONE', 'CANCELLED')
+        AND json_extract(data, '$.finished_at') IS NULL
+    END ORDER BY id
 """
 _WAITING = """
     SELECT id, json_extract(data, '$.active_path'), json_extract(data, '$.children'),
         json_extract(data, '$.context')
-    FROM {table}
-    WHERE CASE WHEN json_valid(data) THEN json_extract(data, '$.status') END
-        NOT IN ('DONE', 'CANCELLED')
-    AND json_extract(data, '$.children') <> '{{}}'
-    ORDER BY id
+    FROM {table} WHERE CASE WHEN json_valid(data) THEN
+        json_extract(data, '$.status') NOT IN ('DONE', 'CANCELLED')
+        AND json_type(data, '$.children') = 'object' AND json_type(data, '$.context') = 'object'
+        AND json_extract(data, '$.children') <> '{{}}'
+    END ORDER BY id
 """
 
 
@@ -64,17 +63,17 @@ def read(connection: dbapi.Connection, table: str) -> tuple[Caveat, ...]:
     return tuple(each for each in found if each.total)
 
 
-def _caveat(kind: Kind, executions: Iterator[str]) -> Caveat:
+def _caveat(kind: Kind, executions: Iterator[object]) -> Caveat:
     named: list[str] = []
     total = 0
     for execution in executions:
         total += 1
         if total <= NAMED:
-            named.append(execution)
+            named.append(execution if isinstance(execution, str) else repr(execution))
     return Caveat(kind, total, tuple(named))
 
 
-def _fan_outs(connection: dbapi.Connection, table: str) -> Iterator[str]:
+def _fan_outs(connection: dbapi.Connection, table: str) -> Iterator[object]:
     for execution, path, children, context in connection.execute(
         _WAITING.format(table=quote(table))
     ):
@@ -91,7 +90,8 @@ def _waits(prefix: str, children: dict[str, Any], context: dict[str, Any]) -> bo
     old = [
         child
         for name, child in children.items()
-        if child.get("submachine")
+        if isinstance(child, dict)
+        and child.get("submachine")
         and not child.get("key")
         and name.startswith(prefix)
         and name.removeprefix(prefix).isdecimal()

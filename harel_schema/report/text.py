@@ -77,8 +77,11 @@ def adopted_text(result: Adopted) -> str:
 
 
 def _caveat(caveat: Caveat) -> str:
-    more = caveat.total - len(caveat.executions[:_NAMED])
-    named = ", ".join(caveat.executions[:_NAMED]) + (f" and {more:,} more" if more else "")
+    names = caveat.executions[:_NAMED]
+    more = caveat.total - len(names)
+    # A line break would end the comment in a dry run's SQL.
+    named = ", ".join(name if name.isprintable() else repr(name) for name in names)
+    named += f" and {more:,} more" if more else ""
     return f"{count(caveat.total, 'execution')} {_CAVEATS[caveat.kind]}: {named}"
 
 
