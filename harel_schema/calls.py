@@ -121,21 +121,23 @@ class Calls:
             raise ValueError(f"limit must not be negative, not {limit}")
         statuses = None if status is None else sorted({getattr(s, "value", s) for s in status})
         filters = [statuses, definition_id, bool(roots_only)]
-        sql, args = [self.sql.list_head], list[object]()
+        sql, args = self.sql.list_head, list[object]()
         if cursor is not None:
-            sql.append(self.sql.list_after)
+            sql += self.sql.list_after
             args.append(paging.decode(cursor, filters))
         if definition_id is not None:
-            sql.append(self.sql.list_definition)
+            sql += self.sql.list_definition
             args.append(definition_id)
-        if statuses is not None:
-            sql.append(self.sql.list_status)
-            args.append(json.dumps(statuses))
         if roots_only:
-            sql.append(self.sql.list_roots)
-        sql.append(self.sql.list_tail)
+            sql += self.sql.list_roots
+        if statuses is not None:
+            # No row has the status NULL, which stands for an empty list.
+            each = statuses or [None]
+            sql = " UNION ALL ".join([sql + self.sql.list_status] * len(each))
+            args = [value for status in each for value in (*args, status)]
+        sql += self.sql.list_tail
         args.append(limit + 1)  # one more tells whether there is a next page
-        return Read(("".join(sql), tuple(args)), lambda rows: self._page(rows, limit, filters))
+        return Read((sql, tuple(args)), lambda rows: self._page(rows, limit, filters))
 
     def read_trace(self, execution_id: str) -> Read[list[dict[str, Any]]]:
         """Read the steps of a trace, oldest first."""

@@ -13,11 +13,16 @@ from harel_schema.names import DEFAULT_PREFIX, check_prefix
 
 __all__ = ["REVISION", "TABLES", "Statements", "many", "statements"]
 
-REVISION = "0003"
+REVISION = "0004"
 """The revision whose tables these statements are written for: head."""
 
 TABLES = ("executions", "outbox", "processed_events", "timers", "spawns", "trace")
 """The tables without which no store works, each after the prefix and ``_``."""
+
+
+# An expression is found in its index only when it is written as revision 0004 writes it.
+_STATUS = "CASE WHEN json_valid(data) THEN json_extract(data, '$.status') END"
+_PARENT = "CASE WHEN json_valid(data) THEN json_extract(data, '$.parent_id') END"
 
 
 def _sql(template: str) -> str:
@@ -128,7 +133,9 @@ class Statements:
     ids_between: str = _sql("SELECT id FROM {p}_executions WHERE id >= ? AND id < ? ORDER BY id")
     ids_from: str = _sql("SELECT id FROM {p}_executions WHERE id >= ? ORDER BY id")
 
-    # A page is built of these: the head, the filters that apply, the tail.
+    # A page is built of these: the head, the filters that apply, the tail. For several statuses
+    # the first two once each, joined by UNION ALL: each comes from an index in the order of the
+    # ids, and SQLite merges them.
     list_head: str = _sql(
         "SELECT id, definition_id, version, json_extract(data, '$.status'), "
         "json_extract(data, '$.outcome'), json_extract(data, '$.active_path'), "
@@ -136,10 +143,8 @@ class Statements:
         "FROM {p}_executions WHERE 1 = 1"
     )
     list_definition: str = _sql(" AND definition_id = ?")
-    list_status: str = _sql(
-        " AND json_extract(data, '$.status') IN (SELECT value FROM json_each(?))"
-    )
-    list_roots: str = _sql(" AND json_extract(data, '$.parent_id') IS NULL")
+    list_status: str = _sql(f" AND {_STATUS} = ?")
+    list_roots: str = _sql(f" AND {_PARENT} IS NULL")
     list_after: str = _sql(" AND id > ?")
     list_tail: str = _sql(" ORDER BY id LIMIT ?")
 
@@ -147,7 +152,8 @@ class Statements:
     stored: str = _sql("SELECT version, data FROM {p}_executions WHERE id = ?")
     emitted: str = _sql(
         "SELECT seq, target_id, event FROM {p}_outbox "
-        "WHERE event IN (SELECT value FROM json_each(?)) ORDER BY seq"
+        "WHERE (target_id IN (SELECT value FROM json_each(?)) OR target_id IS NULL) "
+        "AND event IN (SELECT value FROM json_each(?)) ORDER BY seq"
     )
 
     revision: str = _sql("SELECT version_num FROM {p}_alembic_version")

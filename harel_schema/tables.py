@@ -13,6 +13,8 @@ from harel_schema.names import DEFAULT_PREFIX, check_prefix
 
 __all__ = ["metadata"]
 
+_FIELD = "CASE WHEN json_valid(data) THEN json_extract(data, '$.{}') END"
+
 
 def metadata(prefix: str = DEFAULT_PREFIX) -> MetaData:
     """Return fresh metadata of every table that harel-schema owns under `prefix`.
@@ -55,7 +57,7 @@ def _seq() -> Column[int]:
 
 
 def _executions(meta: MetaData, prefix: str) -> None:
-    Table(
+    table = Table(
         f"{prefix}_executions",
         meta,
         _key("id"),
@@ -63,10 +65,17 @@ def _executions(meta: MetaData, prefix: str) -> None:
         _text("data"),
         Column("version", Integer, nullable=False),
     )
+    Index(f"{table.name}_by_definition", table.c.definition_id, table.c.id)
+    Index(f"{table.name}_by_status", text(_FIELD.format("status")), table.c.id)
+    Index(
+        f"{table.name}_roots",
+        table.c.id,
+        sqlite_where=text(f"{_FIELD.format('parent_id')} IS NULL"),
+    )
 
 
 def _queues(meta: MetaData, prefix: str) -> None:
-    Table(
+    outbox = Table(
         f"{prefix}_outbox",
         meta,
         _seq(),
@@ -74,7 +83,7 @@ def _queues(meta: MetaData, prefix: str) -> None:
         _text("event"),
         sqlite_autoincrement=True,
     )
-    Table(
+    spawns = Table(
         f"{prefix}_spawns",
         meta,
         _seq(),
@@ -84,6 +93,8 @@ def _queues(meta: MetaData, prefix: str) -> None:
         _text("context"),
         sqlite_autoincrement=True,
     )
+    Index(f"{outbox.name}_by_target", outbox.c.target_id)
+    Index(f"{spawns.name}_by_parent", spawns.c.parent_id)
 
 
 def _per_execution(meta: MetaData, prefix: str) -> None:
@@ -93,13 +104,14 @@ def _per_execution(meta: MetaData, prefix: str) -> None:
         _text("execution_id", primary_key=True),
         _text("event_id", primary_key=True),
     )
-    Table(
+    timers = Table(
         f"{prefix}_timers",
         meta,
         _text("execution_id", primary_key=True),
         _text("path", primary_key=True),
         Column("fire_at", REAL, nullable=False),
     )
+    Index(f"{timers.name}_by_fire_at", timers.c.fire_at)
     Table(
         f"{prefix}_trace",
         meta,

@@ -151,10 +151,11 @@ class _Written:
 
     @property
     def questions(self) -> tuple[Statement, ...]:
+        targets = json.dumps([target for target, _ in self.events])
         texts = json.dumps([text for _, text in self.events])
         return (
             (self.sql.stored, (self.key,)),
-            (self.sql.emitted, (texts,)),
+            (self.sql.emitted, (targets, texts)),
             (self.sql.is_processed, (self.key, self.processed)),
         )
 

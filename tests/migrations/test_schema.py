@@ -28,6 +28,7 @@ RELEASED = {
     "0001_store_tables.py": "ed6d5a22934b18fc303b67bb7f61b29b18a65b755339c1a15b133e492fe6dbb4",
     "0002_definitions.py": "4b5c3ecf7a53442ac7131a9ca14d08a73fbeeb9f4ed0c626061a51aa0b38562f",
     "0003_transport.py": "74d40562d54ef3978a29084b4b6eb1e1ee184b9fa041588560959603be85d9b7",
+    "0004_indexes.py": "1eeed9da23fae549617303ca4f1850c86d67850807d3bbcf485a4950313ec5c4",
 }
 
 
