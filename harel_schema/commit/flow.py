@@ -7,7 +7,8 @@ actions out.
 When the answer to a commit is lost it is not known whether the units were applied, so they
 are read back (`Unit.recovery`). One that was applied succeeds; one that was not is sent once
 more, which its version check makes safe even if the first request is still on its way; anything
-else is a conflict. Only when the read-back fails too does the caller get the error.
+else is a conflict. Only when the read-back fails too, for as long as a lock is waited for, does
+the caller get the error.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from harel_schema.errors import (
     DataError,
     Error,
     ProgrammingError,
+    RequestTimeout,
     ServerError,
     StoreConflict,
     TransactionLost,
@@ -142,7 +144,7 @@ def _unknown(error: Error) -> bool:
 def _resolve(
     units: Sequence[Unit[Any]], lost: Error, deadline: float, clock: Callable[[], float]
 ) -> Flow[list[Outcome]]:
-    outcomes = yield from _read_back(units, lost)
+    outcomes = yield from _read_back(units, lost, deadline, clock)
     again = [at for at, outcome in enumerate(outcomes) if outcome is None]
     if again:
         resent = [units[at] for at in again]
@@ -151,14 +153,18 @@ def _resolve(
         except Error as exc:
             repeated = [Outcome(error=exc)] * len(resent)
         # The first request may have arrived after the read-back, before the second one.
-        late = yield from _reconsider(resent, repeated, lost)
+        late = yield from _reconsider(resent, repeated, lost, deadline, clock)
         for at, outcome in zip(again, late, strict=True):
             outcomes[at] = outcome
     return [outcome if outcome is not None else Outcome(error=lost) for outcome in outcomes]
 
 
 def _reconsider(
-    units: Sequence[Unit[Any]], outcomes: Sequence[Outcome], lost: Error
+    units: Sequence[Unit[Any]],
+    outcomes: Sequence[Outcome],
+    lost: Error,
+    deadline: float,
+    clock: Callable[[], float],
 ) -> Flow[list[Outcome]]:
     doubtful = [
         at
@@ -167,26 +173,41 @@ def _reconsider(
     ]
     decided = list(outcomes)
     if doubtful:
-        proofs = yield from _read_back([units[at] for at in doubtful], lost)
+        again = [units[at] for at in doubtful]
+        proofs = yield from _read_back(again, lost, deadline, clock)
         for at, proof in zip(doubtful, proofs, strict=True):
             if proof is not None:
                 decided[at] = proof
     return decided
 
 
-def _read_back(units: Sequence[Unit[Any]], lost: Error) -> Flow[list[Outcome | None]]:
+def _read_back(
+    units: Sequence[Unit[Any]], lost: Error, deadline: float, clock: Callable[[], float]
+) -> Flow[list[Outcome | None]]:
     """Return what was proved of each unit; None for one that was not applied."""
     asked = [statement for unit in units for statement in unit.recovery.questions]
     found: list[Sequence[Row]] = []
     if asked:
-        try:
-            answer = yield Ask(questions(asked))
-        except Error as exc:
-            raise lost from exc
-        found = answers(answer)
+        found = answers((yield from _insist(questions(asked), lost, deadline, clock)))
     proofs = []
     for unit in units:
         count = len(unit.recovery.questions)
         proofs.append(unit.recovery.judge(found[:count], lost))
         found = found[count:]
     return proofs
+
+
+def _insist(
+    batch: hrana.Batch, lost: Error, deadline: float, clock: Callable[[], float]
+) -> Flow[hrana.BatchResult]:
+    """Ask until there is an answer: the server may just be starting again. Else raise `lost`."""
+    wait = _FIRST_WAIT
+    while True:
+        try:
+            return (yield Ask(batch))
+        except Error as exc:
+            passing = _unknown(exc) or isinstance(exc, ConnectionLost)
+            if not passing or isinstance(exc, RequestTimeout) or clock() + wait > deadline:
+                raise lost from exc
+        yield Wait(wait)
+        wait = min(wait * 2, _LONGEST_WAIT)

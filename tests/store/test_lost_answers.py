@@ -150,19 +150,29 @@ def test_another_writer_with_the_same_version_conflicts(store, proxy, sqld) -> N
     assert (exe.version, caught.value.found) == (1, 2)
 
 
-def test_when_the_read_back_fails_too_the_caller_is_told(store, proxy) -> None:
-    """An outcome that cannot be known is ConnectionLost, and the version stays."""
+def test_when_the_read_back_fails_too_the_caller_is_told(proxy, flavour) -> None:
+    """An outcome that cannot be known in time is ConnectionLost, and the version stays."""
+    with ExitStack() as stack:
+        store = Opener(flavour, proxy.url, stack, timeout=0.0)()
+        exe = new()
+        store.save(exe)
+        proxy.script(Cut(0), *[Drop()] * 4)
+        with pytest.raises(ConnectionLost) as caught:
+            store.save(exe)
+        assert caught.value.sent
+        assert not isinstance(caught.value, RequestTimeout)
+        assert exe.version == 1
+        with pytest.raises(StoreConflict):
+            store.save(exe)
+        assert store.load("e").version == 2
+
+
+def test_a_server_that_starts_again_is_asked_when_it_is_back(store, proxy) -> None:
+    """The question what became of a commit outlasts a restart."""
     exe = new()
-    store.save(exe)
-    proxy.script(Cut(0), *[Drop()] * 4)
-    with pytest.raises(ConnectionLost) as caught:
-        store.save(exe)
-    assert caught.value.sent
-    assert not isinstance(caught.value, RequestTimeout)
-    assert exe.version == 1
-    with pytest.raises(StoreConflict):
-        store.save(exe)
-    assert store.load("e").version == 2
+    proxy.script(Cut(0), *[Drop()] * 9)
+    assert store.commit(exe, [("t", Event(kind="k"))]) == [1]
+    assert exe.version == store.load("e").version == 1
 
 
 def test_a_refusal_is_not_taken_for_a_lost_answer(store, proxy) -> None:

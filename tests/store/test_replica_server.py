@@ -147,7 +147,7 @@ def test_while_the_primary_is_gone(store, leader, primary) -> None:
 
 
 def test_after_a_crash_of_the_primary_own_writes_are_read(store, leader, primary) -> None:
-    """A killed primary counts anew, which the follower notices later: reads stay right meanwhile."""
+    """A killed primary counts anew, and the follower notices later; reads stay right."""
     exe = new()
     for _ in range(5):
         store.save(exe)
