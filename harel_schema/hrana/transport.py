@@ -92,6 +92,10 @@ def cut_off(exc: httpx.RequestError, where: str) -> e.ConnectionLost:
 
 def reply(response: httpx.Response, body: bytes, *, stream: bool = False) -> Reply:
     """Return the outcome of a request that got a response."""
+    if not stream:
+        # A response and its stream hold each other, and with them the body of the request, until
+        # the garbage collector comes by. It was read; a cycle of megabytes must not stay.
+        response.stream = httpx.ByteStream(b"")
     return Reply(
         response.status_code,
         response.headers.get("content-type", ""),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any
@@ -54,6 +56,23 @@ async def test_execute_is_one_request(direct: Any) -> None:
     assert result.rows == [(1, "x", 2), (2, "y", 3)]
     assert (result.columns, result.decltypes) == (("a", "b", "c"), ("INTEGER", "TEXT", None))
     assert direct.requests_sent == 3
+
+
+async def test_large_requests_leave_nothing_behind(direct: Any) -> None:
+    """The body of a request is let go of when it is answered, without the garbage collector."""
+    await direct.execute(Statement("SELECT 1"))
+    blob = bytes(2_000_000)
+    tracemalloc.start()
+    gc.disable()
+    try:
+        for _ in range(5):
+            await direct.execute(Statement("SELECT length(?), length(?)", (blob, "x")))
+        left, peak = tracemalloc.get_traced_memory()
+    finally:
+        gc.enable()
+        tracemalloc.stop()
+    assert left < len(blob)
+    assert peak < 4 * len(blob)
 
 
 async def test_pipeline_answers_each_request(direct: Any) -> None:
