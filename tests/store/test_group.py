@@ -31,7 +31,7 @@ TRAPS = (
     ),
     (
         "CREATE TRIGGER abort AFTER INSERT ON harel_outbox WHEN new.target_id = 'abort' "
-        "BEGIN SELECT RAISE(ABORT, 'moved to elsewhere'); END"
+        "BEGIN SELECT RAISE(ABORT, 'not in this store'); END"
     ),
     (
         "CREATE TRIGGER lost AFTER INSERT ON harel_outbox WHEN new.target_id = 'rollback' "
