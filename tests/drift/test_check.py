@@ -136,10 +136,11 @@ def test_an_empty_file_is_an_empty_database(tmp_path: Path):
 
 
 def test_a_file_that_is_open_with_another_library_is_checked_by_its_connection(state: Path):
-    """Two libraries would cancel each other's locks; the open connection can be given instead."""
+    """Two libraries would cancel each other's locks, so the one that has the file reads it."""
     with closing(dbapi.connect(state, driver="libsql")) as connection:
         with pytest.raises(InterfaceError):
-            check(state)
+            dbapi.connect(state, driver="sqlite3")
+        assert not check(state)
         assert not check(connection)
 
 
