@@ -16,6 +16,7 @@ __all__ = [
     "move_table",
     "moved_address",
     "moved_text",
+    "one_line",
     "version_table",
 ]
 
@@ -84,3 +85,13 @@ def moved_text(address: str) -> str:
 def moved_address(message: str) -> str | None:
     """Return the address in an error that a fence raised, None for any other error."""
     return message.removeprefix(_MOVED) if message.startswith(_MOVED) else None
+
+
+def one_line(text: str) -> str:
+    r"""Return text as it can be shown in one line: what cannot be printed is written as ``\n``.
+
+    A name in somebody's database may hold line breaks, or commands to a terminal.
+    """
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )

@@ -15,6 +15,7 @@ from typing import NoReturn
 import click
 
 from harel_schema._version import __version__
+from harel_schema.cli.options import wants_color
 from harel_schema.errors import HarelSchemaError
 
 __all__ = ["cli", "main"]
@@ -92,7 +93,8 @@ def _run(args: list[str] | None) -> int:
         return _ERROR
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error ends in one line
         line = " ".join(_explain(error).split())
-        click.echo(f"{click.style('error', fg='red')}: {line}", err=True)
+        label = click.style("error", fg="red") if wants_color(sys.stderr) else "error"
+        click.echo(f"{label}: {line}", err=True)
         return _INTERRUPTED if isinstance(error, click.Abort | KeyboardInterrupt) else _ERROR
     return result if isinstance(result, int) else 0
 

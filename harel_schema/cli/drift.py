@@ -2,55 +2,98 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
 
 import click
 
 from harel_schema import drift, report
+from harel_schema._version import __version__
 from harel_schema.cli.options import (
-    Format,
-    Output,
     database_options,
-    output_options,
     pair_options,
     prefix_option,
     resolve_pair,
     resolve_target,
+    wants_color,
 )
-
-if TYPE_CHECKING:
-    from harel_schema.drift import Drift
+from harel_schema.errors import TargetError
+from harel_schema.report.comparison import Comparison
 
 __all__ = ["check", "diff"]
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+# Each form of a report, and the ending of a file that holds it.
+_FORMATS: Final[dict[str, Callable[[Comparison], str]]] = {
+    "text": report.drift_text,
+    "json": lambda found: found.model_dump_json(indent=2),
+    "github": report.github_annotations,
+    "sarif": lambda found: report.sarif(found, version=__version__),
+    "markdown": report.drift_markdown,
+    "fixes": report.fix_plan,
+}
+_ENDINGS: Final = {".txt": "text", ".json": "json", ".sarif": "sarif", ".md": "markdown"}
+
+
+def _report_options(function: _F) -> _F:
+    """Add `--format`, `--save` and `--fix-plan`."""
+    function = click.option(
+        "--fix-plan",
+        is_flag=True,
+        help="Print what mends the differences, as an SQL script. It is never run.",
+    )(function)
+    function = click.option(
+        "--save",
+        multiple=True,
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        callback=lambda _ctx, _param, paths: _check_files(paths),
+        help=f"Also write the report to FILE, in the form of its ending: {', '.join(_ENDINGS)}.",
+    )(function)
+    return click.option(
+        "--format",
+        "format_",
+        type=click.Choice([form for form in _FORMATS if form != "fixes"]),
+        default="text",
+        show_default=True,
+        help="What is printed to stdout.",
+    )(function)
 
 
 @click.command()
 @database_options
 @prefix_option
 @click.option("--strict", is_flag=True, help="Tables that are not harel's count too.")
-@output_options
+@click.option("--data", is_flag=True, help="Also read every row, and count those that do not fit.")
+@_report_options
 def check(
     *,
     target: str | None,
     auth_token: str | None,
     prefix: str,
     strict: bool,
-    format_: Format,
-    quiet: bool,
+    data: bool,
+    format_: str,
+    save: tuple[Path, ...],
+    fix_plan: bool,
 ) -> int:
     """Compare the schema of TARGET with what its revision promises. Changes nothing.
 
     Exit 0: no drift; 1: each difference is named, with what mends it.
     """
+    form = _form(format_, fix_plan=fix_plan)
     database = resolve_target(target, auth_token)
-    found = drift.check(database, prefix=prefix, strict=strict)
-    return _tell(found, str(database), Output(format_, quiet))
+    found = drift.check(database, prefix=prefix, strict=strict, data=data)
+    return _tell(Comparison.of(found, str(database), prefix=prefix), form, save)
 
 
 @click.command()
 @pair_options("a", "b")
 @prefix_option
-@output_options
+@_report_options
 def diff(
     *,
     a: str,
@@ -58,18 +101,47 @@ def diff(
     source_token: str | None,
     dest_token: str | None,
     prefix: str,
-    format_: Format,
-    quiet: bool,
+    format_: str,
+    save: tuple[Path, ...],
+    fix_plan: bool,
 ) -> int:
     """Compare the schemas of two live databases, every table in them. Changes nothing.
 
     A is what is expected of B. Exit 0: the same; 1: each difference is named.
     """
+    form = _form(format_, fix_plan=fix_plan)
     first, second = resolve_pair(a, b, source_token, dest_token)
     found = drift.diff(first, second, prefix=prefix)
-    return _tell(found, f"{first} and {second}", Output(format_, quiet))
+    whole = Comparison.of(found, str(second), prefix=prefix, against=str(first))
+    return _tell(whole, form, save)
 
 
-def _tell(found: Drift, what: str, output: Output) -> int:
-    output.result(found, report.drift_text(found, what), drift=bool(found))
-    return 1 if found else 0
+def _form(format_: str, *, fix_plan: bool) -> str:
+    """Return what is printed: one thing."""
+    if fix_plan and format_ != "text":
+        raise click.UsageError(f"--fix-plan is SQL, not {format_}", click.get_current_context())
+    return "fixes" if fix_plan else format_
+
+
+def _tell(found: Comparison, form: str, save: tuple[Path, ...]) -> int:
+    for path in save:
+        text = _FORMATS[_ENDINGS[path.suffix]](found).rstrip("\n")
+        path.write_text(f"{text}\n", encoding="utf-8")
+    if form == "text":
+        click.echo(report.drift_text(found, color=wants_color(sys.stdout)))
+    else:
+        click.echo(_FORMATS[form](found).rstrip("\n"))
+    return 1 if found.drift else 0
+
+
+def _check_files(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Refuse, before anything is read, files that the report cannot be written to."""
+    for path in paths:
+        if path.suffix not in _ENDINGS:
+            raise TargetError(
+                f"{path}: no form of a report ends in {path.suffix!r}",
+                remedy=f"use {', '.join(_ENDINGS)}",
+            )
+        if not path.absolute().parent.is_dir():
+            raise TargetError(f"{path}: the folder does not exist", remedy="create it first")
+    return paths

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TextIO, TypeAlias, TypeVar
 
 import click
 
@@ -22,6 +23,7 @@ __all__ = [
     "prefix_option",
     "resolve_pair",
     "resolve_target",
+    "wants_color",
 ]
 
 Format: TypeAlias = Literal["text", "json"]
@@ -53,6 +55,15 @@ class Output:
     def shows_progress(self) -> bool:
         """Whether there is a terminal on which a progress bar can be drawn."""
         return not self.quiet and sys.stderr.isatty()
+
+
+def wants_color(stream: TextIO) -> bool:
+    """Whether what is written to `stream` may be coloured: a terminal, and no NO_COLOR.
+
+    See https://no-color.org.
+    """
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not plain and stream.isatty()
 
 
 def database_options(function: _F) -> _F:

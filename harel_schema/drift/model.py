@@ -2,83 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from harel_schema.drift.kinds import Kind
+from harel_schema.names import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["Difference", "Drift", "Kind"]
-
-
-class Kind(StrEnum):
-    """What can differ. The values are stable: reports and users' rules name them."""
-
-    TABLE_MISSING = "table-missing"
-    TABLE_EXTRA = "table-extra"
-    TABLE_RENAMED = "table-renamed"
-    AUTOINCREMENT = "autoincrement"
-    WITHOUT_ROWID = "without-rowid"
-    STRICT = "strict"
-    COLUMN_MISSING = "column-missing"
-    COLUMN_EXTRA = "column-extra"
-    COLUMN_RENAMED = "column-renamed"
-    COLUMN_ORDER = "column-order"
-    COLUMN_TYPE = "column-type"
-    COLUMN_AFFINITY = "column-affinity"
-    COLUMN_NOT_NULL = "column-not-null"
-    COLUMN_CONFLICT = "column-conflict"
-    COLUMN_DEFAULT = "column-default"
-    COLUMN_COLLATION = "column-collation"
-    COLUMN_GENERATED = "column-generated"
-    COLUMN_STORAGE = "column-storage"
-    PRIMARY_KEY = "primary-key"
-    UNIQUE_MISSING = "unique-missing"
-    UNIQUE_EXTRA = "unique-extra"
-    UNIQUE_CHANGED = "unique-changed"
-    CHECK_MISSING = "check-missing"
-    CHECK_EXTRA = "check-extra"
-    CHECK_CHANGED = "check-changed"
-    CHECK_NAME = "check-name"
-    FOREIGN_KEY_MISSING = "foreign-key-missing"
-    FOREIGN_KEY_EXTRA = "foreign-key-extra"
-    FOREIGN_KEY_CHANGED = "foreign-key-changed"
-    INDEX_MISSING = "index-missing"
-    INDEX_EXTRA = "index-extra"
-    INDEX_RENAMED = "index-renamed"
-    INDEX_UNIQUE = "index-unique"
-    INDEX_TERMS = "index-terms"
-    INDEX_ORDER = "index-order"
-    INDEX_COLLATION = "index-collation"
-    INDEX_WHERE = "index-where"
-    TRIGGER_MISSING = "trigger-missing"
-    TRIGGER_EXTRA = "trigger-extra"
-    TRIGGER_RENAMED = "trigger-renamed"
-    TRIGGER_CHANGED = "trigger-changed"
-    VIEW_MISSING = "view-missing"
-    VIEW_EXTRA = "view-extra"
-    VIEW_RENAMED = "view-renamed"
-    VIEW_CHANGED = "view-changed"
-    VIRTUAL_TABLE_MISSING = "virtual-table-missing"
-    VIRTUAL_TABLE_EXTRA = "virtual-table-extra"
-    VIRTUAL_TABLE_RENAMED = "virtual-table-renamed"
-    VIRTUAL_TABLE_CHANGED = "virtual-table-changed"
-    VERSION_MISSING = "version-missing"
-    VERSION_DOUBLED = "version-doubled"
-    VERSION_UNKNOWN = "version-unknown"
-    VERSION_AHEAD = "version-ahead"
-    VERSION_BEHIND = "version-behind"
-    VERSION_DIFFERENT = "version-different"
-    LEFTOVER_FENCE = "leftover-fence"
-    LEFTOVER_LEDGER = "leftover-ledger"
-    LEFTOVER_MOVE = "leftover-move"
-    LEFTOVER_ALEMBIC = "leftover-alembic"
-    DATA_STORAGE_CLASS = "data-storage-class"
-    DATA_NULL_KEY = "data-null-key"
-    DATA_JSON = "data-json"
-    DATA_JSON_MISMATCH = "data-json-mismatch"
 
 
 class Difference(BaseModel):
@@ -117,11 +51,11 @@ class Difference(BaseModel):
         expected = "nothing" if self.expected is None else self.expected
         found = "nothing" if self.found is None else self.found
         line = f"{self.kind} {self.where}: expected {expected}, found {found}"
-        if self.rows is None:
-            return line
-        more = ", …" if self.rows > len(self.examples) else ""
-        noun = "row" if self.rows == 1 else "rows"
-        return f"{line} in {self.rows:,} {noun}: {', '.join(self.examples)}{more}"
+        if self.rows is not None:
+            more = ", …" if self.rows > len(self.examples) else ""
+            noun = "row" if self.rows == 1 else "rows"
+            line += f" in {self.rows:,} {noun}: {', '.join(self.examples)}{more}"
+        return one_line(line)
 
 
 class Drift(BaseModel):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from harel_schema.report.differences import drift_text
 from harel_schema.report.document import to_json
+from harel_schema.report.fixes import fix_plan
+from harel_schema.report.github import github_annotations
+from harel_schema.report.markdown import drift_markdown
 from harel_schema.report.moving import abort_text, move_text, unfence_text
+from harel_schema.report.sarif import sarif
 from harel_schema.report.text import (
     adopted_text,
     copy_text,
@@ -20,11 +24,15 @@ __all__ = [
     "adopted_text",
     "copy_text",
     "current_text",
+    "drift_markdown",
     "drift_text",
+    "fix_plan",
+    "github_annotations",
     "history_text",
     "migrated_text",
     "move_text",
     "plan_text",
+    "sarif",
     "to_json",
     "unfence_text",
     "verify_text",

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harel_schema.report.words import count
+from harel_schema.names import one_line
 
 if TYPE_CHECKING:
-    from harel_schema.drift import Difference, Drift
+    from harel_schema.drift import Difference
+    from harel_schema.report.comparison import Comparison
 
 __all__ = ["difference_lines", "drift_text"]
 
+_RED, _GREEN, _CYAN = 31, 32, 36
 
-def drift_text(drift: Drift, what: str) -> str:
+
+def drift_text(report: Comparison, *, color: bool = False) -> str:
     """Return a line a difference, each followed by what mends it, and a summary.
 
-    `what` names the databases that were compared.
+    `color` is for a terminal.
     """
-    counted = [each for each in drift if each.counts]
-    notes = [each for each in drift if not each.counts]
-    lines = [line for each in counted for line in difference_lines(each)]
-    lines += [f"note: {each}" for each in notes]
-    if drift.others:
-        lines.append(f"note: not harel's, not compared: {', '.join(drift.others)}")
-    revision = f" (revision {drift.revision})" if drift.revision else ""
-    verdict = f"{count(len(counted), 'difference')}" if counted else "no drift"
-    lines.append(f"{what}: {verdict}{revision}")
-    return "\n".join(lines)
+    lines = [line for each in report.counted for line in difference_lines(each, color=color)]
+    lines += [f"{_paint('note', _CYAN, color=color)}: {note}" for note in report.notes]
+    verdict = _paint(report.verdict, _RED if report.drift else _GREEN, color=color)
+    return "\n".join([*lines, f"{report.databases}: {verdict}"])
 
 
-def difference_lines(difference: Difference) -> list[str]:
+def difference_lines(difference: Difference, *, color: bool = False) -> list[str]:
     """Return the line of a difference, and one with what mends it."""
-    line = [str(difference)]
+    kind, _, rest = str(difference).partition(" ")
+    lines = [f"{_paint(kind, _RED, color=color)} {rest}"]
     if difference.fix:
-        line.append(f"  fix: {difference.fix}")
-    return line
+        lines.append(f"  {_paint('fix', _GREEN, color=color)}: {one_line(difference.fix)}")
+    return lines
+
+
+def _paint(text: str, code: int, *, color: bool) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if color else text

@@ -1,0 +1,58 @@
+"""What mends a drift, as a script to read and then to run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from harel_schema.names import DEFAULT_PREFIX, one_line
+
+if TYPE_CHECKING:
+    from harel_schema.drift import Difference
+    from harel_schema.report.comparison import Comparison
+
+__all__ = ["fix_plan"]
+
+_DROPS: Final = re.compile(r"DROP TABLE|ALTER TABLE .* DROP COLUMN")
+
+
+def fix_plan(report: Comparison) -> str:
+    """Return SQL whose comments say what it is for; commands, and what nothing mends, are comments.
+
+    One transaction, in the order in which it can run. A statement that loses rows says so.
+    """
+    statements = [each for each in report.counted if each.fix and each.fix.endswith(";")]
+    commands = [each for each in report.differences if each.fix and not each.fix.endswith(";")]
+    unmended = [each for each in report.counted if not each.fix]
+    lines = [f"-- {report.databases}: {report.verdict}"]
+    for each in unmended:
+        lines += ["", f"-- no statement mends this: {each}"]
+    if statements:
+        lines += ["", "BEGIN IMMEDIATE;", *_script(statements), "", "COMMIT;"]
+    for each in commands:
+        lines += ["", f"-- {each}", f"-- run: {_command(each, report)}"]
+    return "\n".join(lines)
+
+
+def _script(differences: list[Difference]) -> list[str]:
+    lines: list[str] = []
+    seen: set[str | None] = set()
+    for each in differences:
+        lines += ["", f"-- {each}"]
+        if each.fix in seen:
+            lines.append("-- mended by a statement above")
+            continue
+        seen.add(each.fix)
+        if each.fix and _DROPS.match(each.fix):
+            lines.append("-- what it holds is lost")
+        lines.append(each.fix or "")
+    return lines
+
+
+def _command(difference: Difference, report: Comparison) -> str:
+    fix = difference.fix or ""
+    if not fix.startswith("harel-schema "):
+        return fix
+    prefix = "" if report.prefix == DEFAULT_PREFIX else f" --prefix {report.prefix}"
+    return one_line(f"{fix} {shlex.quote(report.target)}{prefix}")
