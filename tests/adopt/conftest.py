@@ -38,10 +38,11 @@ class Database:
 
     def everything(self) -> dict[str, list[Any]]:
         """Return every row of every table with its rowid, and the sequences, by table."""
-        tables = sorted(table.name for table in self.schema().tables)
-        return {
-            name: self.rows(f'SELECT rowid, * FROM "{name}" ORDER BY rowid') for name in tables
-        } | {"sqlite_sequence": self.rows("SELECT name, seq FROM sqlite_sequence ORDER BY name")}
+        names = sorted(table.name for table in self.schema().tables)
+        found = {name: self.rows(f'SELECT rowid, * FROM "{name}" ORDER BY rowid') for name in names}
+        if "sqlite_sequence" in found:
+            found["sqlite_sequence"] = self.rows("SELECT * FROM sqlite_sequence ORDER BY name")
+        return found
 
     def fingerprint(self) -> list[Any]:
         """Return the text of the whole schema and all rows."""
