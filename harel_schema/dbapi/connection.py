@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from harel_schema.dbapi.parameters import Parameters, Value
-    from harel_schema.dbapi.session import Row, Session
+    from harel_schema.dbapi.session import Effect, Row, Session
     from harel_schema.target import Target
 
 __all__ = ["Connection"]
@@ -122,8 +122,25 @@ class Connection:
         Raises `OperationalError` when one is open, `BusyError` when the lock was not to be had.
         """
         statement = _BEGIN[_mode(mode or self._isolation_level or "IMMEDIATE")]
-        with self._using() as session:
+        session = self._acquire()
+        try:
             session.run(statement, (), None)
+        finally:
+            self._lock.release()
+
+    def execute_all(
+        self, statements: Iterable[tuple[str, Parameters]], *, must_change: bool = False
+    ) -> list[Effect]:
+        """Run statements in their order and return what each did, in one call.
+
+        For a transaction that holds the write lock, so begun IMMEDIATE: nothing is waited for. With
+        `must_change` the first statement decides: when it changed no row, no other is run.
+        """
+        session = self._acquire()
+        try:
+            return session.run_all(statements, must_change=must_change)
+        finally:
+            self._lock.release()
 
     def commit(self) -> None:
         """Commit the transaction; does nothing outside of one.
@@ -131,15 +148,11 @@ class Connection:
         A commit that fails with `BusyError` leaves the transaction open, as SQLite does: call
         it again, or roll back.
         """
-        with self._using() as session:
-            if session.in_transaction:
-                session.run(_COMMIT, (), None)
+        self._end(_COMMIT)
 
     def rollback(self) -> None:
         """Roll the transaction back; does nothing outside of one."""
-        with self._using() as session:
-            if session.in_transaction:
-                session.run(_ROLLBACK, (), None)
+        self._end(_ROLLBACK)
 
     def sync(self) -> None:
         """Bring an embedded replica up to date; `NotSupportedError` for any other database."""
@@ -200,6 +213,14 @@ class Connection:
         if getattr(self, "_refusal", _CLOSED) is None:
             with contextlib.suppress(errors.Error):
                 self._session.discard()
+
+    def _end(self, statement: Statement) -> None:
+        session = self._acquire()
+        try:
+            if session.in_transaction:
+                session.run(statement, (), None)
+        finally:
+            self._lock.release()
 
     def _roll_back_quietly(self) -> None:
         # The error that led here says more than one of the rollback would.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harel_schema.dbapi.parameters import Parameters, bind
-from harel_schema.dbapi.statements import Kind, Statement, read, split
+from harel_schema.dbapi.statements import Kind, read, read_one, split
 from harel_schema.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Cursor:
         When the statement that a transaction was begun for fails, the transaction ends with it:
         there was nothing else in it, and no lock stays behind.
         """
-        statement = _one(sql)
+        statement = read_one(sql)
         values = bind(statement, parameters)
         connection = self.connection
         session = connection._acquire()
@@ -73,7 +73,7 @@ class Cursor:
         Stops at the first failure; what was done before it stays in the transaction. `rowcount`
         is the sum. Rows of a RETURNING clause are dropped.
         """
-        statement = _one(sql)
+        statement = read_one(sql)
         if statement.kind is not Kind.WRITE:
             raise ProgrammingError("executemany() runs INSERT, REPLACE, UPDATE and DELETE only")
         connection = self.connection
@@ -174,14 +174,3 @@ class Cursor:
             return False
         self._rows, self._at = rows, 0
         return True
-
-
-def _one(sql: str) -> Statement:
-    if not isinstance(sql, str):
-        raise ProgrammingError(f"a statement is text, not {type(sql).__name__}")
-    statement = read(sql)
-    if statement.more:
-        raise ProgrammingError(
-            "only one statement can be executed at a time", remedy="use executescript"
-        )
-    return statement

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Shape",
+    "are_small",
     "columns_probe",
     "decode",
     "inline",
@@ -53,17 +54,22 @@ class Shape:
 
 def inline(statement: Statement, values: tuple[Value, ...]) -> tuple[str, tuple[Value, ...]]:
     """Return text and parameters with every int outside 32 bits written into the text."""
-    large = {at for at, value in enumerate(values) if type(value) is int and not _is_small(value)}
-    if not large:
+    if are_small(values):
         return statement.body, values
+    large = {at for at, value in enumerate(values) if not are_small((value,))}
     # Numbers keep the other placeholders where they were. The parentheses part the minus of a
     # value from one before the placeholder, which together would begin a comment.
     text = _replace(statement, lambda at: f"({values[at]!r})" if at in large else f"?{at + 1}")
     return text, tuple(None if at in large else value for at, value in enumerate(values))
 
 
-def _is_small(value: int) -> bool:
-    return -0x80000000 <= value <= 0x7FFFFFFF  # noqa: PLR2004 - what fits in 32 bits
+def are_small(values: Sequence[Value]) -> bool:
+    """Whether every int among the values fits in 32 bits."""
+    # A loop, because it is quicker than any(): each statement of a commit comes through here.
+    for value in values:
+        if value.__class__ is int and not -0x80000000 <= value <= 0x7FFFFFFF:  # noqa: PLR2004
+            return False
+    return True
 
 
 def wrap(description: Description, columns: Description | None) -> Shape:

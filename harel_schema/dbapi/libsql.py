@@ -19,8 +19,10 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from harel_schema.dbapi import exact, failures
+from harel_schema.dbapi.changes import effect
 from harel_schema.dbapi.local import LocalSession
-from harel_schema.dbapi.session import CHUNK, Result, Row
+from harel_schema.dbapi.parameters import are_exact, bind
+from harel_schema.dbapi.session import CHUNK, Effect, Result, Row
 from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.errors import Error, IntegrityError, OperationalError
 
@@ -92,7 +94,8 @@ class LibsqlSession(LocalSession):
             try:
                 return self._write(statement, values)
             except OperationalError as error:
-                raise self._raised_by_trigger(error) or error from error.__cause__
+                cause = error.__cause__
+                raise self._raised_by_trigger(error, cause) or error from cause
         cursor = self._execute(*exact.inline(statement, values))
         if not cursor.description:
             return Result()
@@ -115,6 +118,20 @@ class LibsqlSession(LocalSession):
         rows = self._decode(self._fetch_all(cursor))
         lastrowid = cursor.lastrowid if statement.inserts else None
         return Result(description, rows, rowcount=len(rows), lastrowid=lastrowid)
+
+    def _change(self, statement: Statement, parameters: tuple[Any, ...]) -> Effect:
+        if not are_exact(parameters) or not exact.are_small(parameters):
+            return effect(self, statement.body, parameters)
+        cursor = self._raw.cursor()
+        try:
+            cursor.execute(statement.body, parameters)
+            return Effect(cursor.rowcount, cursor.lastrowid)
+        except BaseException as error:
+            bind(statement, parameters)
+            failure = failures.from_libsql(error, self.where)
+            raise self._raised_by_trigger(failure, error) or failure from error
+        finally:
+            del cursor  # see `_run`
 
     def _execute(self, text: str, parameters: tuple[Value, ...] = ()) -> Any:
         try:
@@ -168,11 +185,13 @@ class LibsqlSession(LocalSession):
             self._shapes[text] = shape
         return shape
 
-    def _raised_by_trigger(self, error: Error) -> IntegrityError | None:
+    def _raised_by_trigger(
+        self, error: Error, cause: BaseException | None
+    ) -> IntegrityError | None:
         """Return the error that stdlib raises when the text is that of a trigger's RAISE()."""
         if error.code != "SQLITE_ERROR":
             return None
-        literal = "'" + str(error.__cause__).replace("'", "''") + "'"
+        literal = "'" + str(cause).replace("'", "''") + "'"
         # The text of a RAISE() is a literal in the trigger, so the schema tells whose it is.
         query = (
             "SELECT count(*) FROM (SELECT sql FROM sqlite_schema WHERE type = 'trigger' "

@@ -12,8 +12,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from harel_schema.dbapi import failures, files
+from harel_schema.dbapi.changes import effect
+from harel_schema.dbapi.parameters import are_exact, bind
 from harel_schema.dbapi.reads import one_by_one
-from harel_schema.dbapi.session import CHUNK, CHUNK_BYTES, Description, Result, Row
+from harel_schema.dbapi.session import CHUNK, CHUNK_BYTES, Description, Effect, Result, Row
 from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.dbapi.waiting import patiently
 from harel_schema.errors import BusyError, DatabaseError, NotSupportedError, OperationalError
@@ -21,7 +23,7 @@ from harel_schema.errors import BusyError, DatabaseError, NotSupportedError, Ope
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from harel_schema.dbapi.parameters import Value
+    from harel_schema.dbapi.parameters import Parameters, Value
     from harel_schema.target import Target
 
 __all__ = ["LocalSession", "Sqlite3Session"]
@@ -115,6 +117,35 @@ class LocalSession:
             count += self.run(statement, values, begin).rowcount
             begin = None
         return count
+
+    def run_all(
+        self, statements: Iterable[tuple[str, Parameters]], *, must_change: bool
+    ) -> list[Effect]:
+        """Run statements in the open transaction; see `Session`.
+
+        Written for speed: a commit of the store spends its time here. What is plain goes to the
+        driver as it is, and a value is looked at again only to explain why the driver refused it.
+        """
+        effects = []
+        for sql, parameters in statements:
+            statement = read(sql)
+            if (
+                statement.plain
+                and type(parameters) is tuple
+                and len(parameters) == statement.count
+                and not self._read_only
+            ):
+                done = self._change(statement, parameters)
+            else:
+                done = effect(self, sql, parameters)
+            effects.append(done)
+            if must_change and not effects[0].rowcount:
+                break
+        return effects
+
+    def _change(self, statement: Statement, parameters: tuple[Any, ...]) -> Effect:
+        """Run a plain statement, and wait for nobody."""
+        raise NotImplementedError
 
     def run_script(self, statements: Sequence[Statement]) -> None:
         """Run statements one after another; see `Session`."""
@@ -254,6 +285,18 @@ class Sqlite3Session(LocalSession):
             return self._rows(statement, cursor)
         except sqlite3.Error as error:
             raise failures.from_sqlite3(error, self.where) from error
+
+    def _change(self, statement: Statement, parameters: tuple[Any, ...]) -> Effect:
+        # stdlib would take more types than we do, by its adapters.
+        values = parameters if are_exact(parameters) else bind(statement, parameters)
+        try:
+            cursor = self._raw.execute(statement.body, values)
+        except (OverflowError, UnicodeEncodeError):
+            bind(statement, values)
+            raise
+        except sqlite3.Error as error:
+            raise failures.from_sqlite3(error, self.where) from error
+        return Effect(cursor.rowcount, cursor.lastrowid)
 
     def _changes(self, statement: Statement, cursor: sqlite3.Cursor) -> Result:
         if statement.kind is not Kind.WRITE:

@@ -10,7 +10,7 @@ from harel_schema.errors import DataError, ProgrammingError
 if TYPE_CHECKING:
     from harel_schema.dbapi.statements import Statement
 
-__all__ = ["Parameters", "Value", "bind"]
+__all__ = ["Parameters", "Value", "are_exact", "bind"]
 
 Value: TypeAlias = int | float | str | bytes | None
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -35,6 +35,11 @@ def bind(statement: Statement, parameters: Parameters) -> tuple[Value, ...]:
             f"the statement takes {statement.count} parameters, and {len(parameters)} are given"
         )
     return tuple([_CHECKS.get(type(value), _other)(value) for value in parameters])
+
+
+def are_exact(parameters: Parameters) -> bool:
+    """Whether every value is of one of SQLite's types itself, and not of a subclass."""
+    return _EXACT.issuperset(map(type, parameters))
 
 
 def _sequence(parameters: Parameters) -> Sequence[Any]:
@@ -104,3 +109,4 @@ _CHECKS: dict[type, Callable[[Any], Value]] = {
     int: _integer,
     str: _text,
 }
+_EXACT = frozenset(_CHECKS)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from harel_schema import errors as e
 from harel_schema.dbapi import steps
+from harel_schema.dbapi.changes import in_order
 from harel_schema.dbapi.channel import OPEN, Channel
 from harel_schema.dbapi.reads import one_by_one
 from harel_schema.dbapi.session import Result, Row
@@ -25,7 +26,8 @@ from harel_schema.hrana.client import Client
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
-    from harel_schema.dbapi.parameters import Value
+    from harel_schema.dbapi.parameters import Parameters, Value
+    from harel_schema.dbapi.session import Effect
     from harel_schema.target import Target
 
 __all__ = ["RemoteSession"]
@@ -80,6 +82,12 @@ class RemoteSession:
             count += self._patiently(statement, partial(self._rows, statement, chunk, begin))
             begin = None
         return count
+
+    def run_all(
+        self, statements: Iterable[tuple[str, Parameters]], *, must_change: bool
+    ) -> list[Effect]:
+        """Run statements in their order, one a request; see `Session`."""
+        return in_order(self, statements, must_change=must_change)
 
     def run_script(self, statements: Sequence[Statement]) -> None:
         """Run statements in their order, many a request; see `Session`."""

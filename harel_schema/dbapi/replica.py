@@ -13,6 +13,7 @@ import httpx
 
 from harel_schema import errors as e
 from harel_schema.dbapi import failures, files
+from harel_schema.dbapi.changes import in_order
 from harel_schema.dbapi.libsql import ExperimentalSession, LibsqlSession, load
 from harel_schema.dbapi.remote import RemoteSession
 from harel_schema.dbapi.statements import Kind, Statement
@@ -21,8 +22,8 @@ from harel_schema.dbapi.steps import writes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harel_schema.dbapi.parameters import Value
-    from harel_schema.dbapi.session import Result, Row
+    from harel_schema.dbapi.parameters import Parameters, Value
+    from harel_schema.dbapi.session import Effect, Result, Row
     from harel_schema.target import Target
 
 __all__ = ["ReplicaSession"]
@@ -76,6 +77,12 @@ class ReplicaSession:
         """Run a statement once a row on the primary; see `Session`."""
         self._stale = True
         return self._primary.run_many(statement, rows, begin)
+
+    def run_all(
+        self, statements: Iterable[tuple[str, Parameters]], *, must_change: bool
+    ) -> list[Effect]:
+        """Run statements in their order, one a request; see `Session`."""
+        return in_order(self, statements, must_change=must_change)
 
     def run_script(self, statements: Sequence[Statement]) -> None:
         """Run a script on the primary; see `Session`."""

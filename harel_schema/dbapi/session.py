@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from harel_schema.dbapi.parameters import Value
+    from harel_schema.dbapi.parameters import Parameters, Value
     from harel_schema.dbapi.statements import Statement
 
-__all__ = ["CHUNK", "CHUNK_BYTES", "Description", "Result", "Row", "Session"]
+__all__ = ["CHUNK", "CHUNK_BYTES", "Description", "Effect", "Result", "Row", "Session"]
 
 Row: TypeAlias = tuple[Any, ...]
 Description: TypeAlias = tuple[tuple[str, None, None, None, None, None, None], ...]
@@ -21,6 +21,14 @@ CHUNK = 128
 
 CHUNK_BYTES = 1_000_000
 """Characters and bytes after which it reads no further row, where the driver lets it."""
+
+
+class Effect(NamedTuple):
+    """What a statement did. `lastrowid` has a meaning after an INSERT alone."""
+
+    rowcount: int
+    lastrowid: int | None
+    rows: Sequence[Row] = ()
 
 
 @dataclass(slots=True)
@@ -63,6 +71,14 @@ class Session(Protocol):
         """Run a statement once a row of parameters; return the number of changed rows.
 
         Stops at the first failure; what was done before stays in the transaction.
+        """
+
+    def run_all(
+        self, statements: Iterable[tuple[str, Parameters]], *, must_change: bool
+    ) -> list[Effect]:
+        """Run statements in the open transaction, which holds the write lock, in their order.
+
+        With `must_change` the first is also the last when it changed no row.
         """
 
     def run_script(self, statements: Sequence[Statement]) -> None:

@@ -104,7 +104,8 @@ class Statement:
     the mode of a BEGIN, and "TO" for a ROLLBACK to a savepoint. `main` is the place of the main
     verb among the tokens, `returning` that of RETURNING, or -1. `star` tells whether the columns
     of a query depend on its tables and not only on its text; `more`, whether another statement
-    follows.
+    follows; `plain`, that it is an INSERT, REPLACE, UPDATE or DELETE, without WITH, RETURNING and
+    names, and nothing follows it.
     """
 
     kind: Kind
@@ -119,6 +120,7 @@ class Statement:
     returning: int = -1
     star: bool = False
     more: bool = False
+    plain: bool = False
 
     @property
     def inserts(self) -> bool:
@@ -163,8 +165,10 @@ def _read(sql: str) -> Statement:
     own = found[:length] if not start else tuple(tokens(body))
     verb, at = _verb(body, own)
     parameters, count, names = _parameters(body, own)
+    kind = _KINDS.get(verb, Kind.UNKNOWN)
+    returning = _returning(body, own, at) if kind is Kind.WRITE else -1
     return Statement(
-        kind=_KINDS.get(verb, Kind.UNKNOWN),
+        kind=kind,
         verb=verb,
         body=body,
         tokens=own,
@@ -173,15 +177,28 @@ def _read(sql: str) -> Statement:
         names=names,
         mode=_mode(verb, own),
         main=at,
-        returning=_returning(body, own, at) if verb in _MAIN_VERBS[2:] else -1,
+        returning=returning,
         star=_star(body, own),
         more=more,
+        plain=kind is Kind.WRITE and not at and names is None and returning < 0 and not more,
     )
 
 
 # What is known of a long statement takes many times its length: keep few of them.
 _LONG = 4096
 _read_long = lru_cache(maxsize=16)(_read.__wrapped__)
+
+
+def read_one(sql: str) -> Statement:
+    """Read `sql`, which must be one statement; raises `ProgrammingError`."""
+    if not isinstance(sql, str):
+        raise ProgrammingError(f"a statement is text, not {type(sql).__name__}")
+    statement = read(sql)
+    if statement.more:
+        raise ProgrammingError(
+            "only one statement can be executed at a time", remedy="use executescript"
+        )
+    return statement
 
 
 def split(script: str) -> Iterator[str]:
