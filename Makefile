@@ -8,7 +8,7 @@ JOBS ?= auto
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 
 .DEFAULT_GOAL := check
-.PHONY: check demo test lint format soak clean
+.PHONY: check demo test lint format schemas soak clean
 
 # pytest comes last, so that its summary ends the output.
 check: lint test
@@ -27,6 +27,9 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+schemas: $(READY)
+	$(BIN)/python -m harel_schema.report.schemas docs/schemas
 
 soak: $(READY)
 	$(PYTEST) -m soak --timeout=3600
