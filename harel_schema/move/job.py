@@ -15,8 +15,9 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harel_schema.dbapi.reads import is_missing_table
 from harel_schema.drift.ours import without_move
-from harel_schema.errors import TransferError
+from harel_schema.errors import DatabaseError, TransferError
 from harel_schema.introspect import Schema
 from harel_schema.move.destination import Destination, Standing, standing
 from harel_schema.move.filling import Filling
@@ -121,7 +122,15 @@ class _Move:
                 filling = Filling(database, self._dest, options, self._meter, resume=resume)
                 action = filling.check()
             if not self._options.dry_run:
-                self._move(database, schema, filling, action)
+                try:
+                    self._move(database, schema, filling, action)
+                except DatabaseError as exc:
+                    if not is_missing_table(exc):
+                        raise
+                    raise TransferError(
+                        f"another run has finished this move of {self._source}, or given it up",
+                        remedy="run the same command again to go on with it",
+                    ) from exc
         return self._report("moved", () if resume else filling.report(action, 0).tables)
 
     def _check_source(self, found: Standing) -> None:
