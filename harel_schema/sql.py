@@ -67,8 +67,8 @@ class Statements:
     )
     cancel_timer: str = _sql("DELETE FROM {p}_timers WHERE execution_id = ? AND path = ?")
     append_trace: str = _sql(
-        "INSERT INTO {p}_trace (execution_id, idx, entry) SELECT ?, "
-        "COALESCE((SELECT MAX(idx) FROM {p}_trace WHERE execution_id = ?), -1) + 1, ?"
+        "INSERT INTO {p}_trace (execution_id, idx, entry) VALUES (?, "
+        "COALESCE((SELECT MAX(idx) FROM {p}_trace WHERE execution_id = ?), -1) + 1, ?)"
     )
     trim_trace: str = _sql(
         "DELETE FROM {p}_trace WHERE execution_id = ? AND idx <= "

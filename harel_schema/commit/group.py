@@ -2,12 +2,14 @@
 
 Whoever finds nobody at work leads: it takes what waits, runs it, and hands each its outcome. A
 lone caller leads a group of its own at once. What arrives meanwhile waits, and is the next group,
-led by the one who waited longest. So commits are decided in the order they came.
+led by the one who waited longest. So commits are decided in the order they came. Where several
+threads commit, the leader first lets those queue up that are about to.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
@@ -21,6 +23,8 @@ MAX_UNITS = 128
 
 MAX_BYTES = 4 * 1024 * 1024
 """Bytes of values that share a transaction; sqld takes requests of about 32 MB."""
+
+_QUIET_TURNS = 2
 
 
 class Attempt(Protocol):
@@ -90,6 +94,8 @@ class Group:
         self._waiting: deque[_Ticket] = deque()
         self._leader: _Ticket | None = None
         self._running: tuple[list[_Ticket], Attempt] | None = None
+        self._last_leader = threading.get_ident()
+        self._shared = False
 
     def submit(self, unit: Unit[T]) -> T:
         """Commit `unit`, alone or with others; return its value or raise its error."""
@@ -116,9 +122,29 @@ class Group:
             wake.acquire()
             return wake
 
+    def _gather(self) -> None:
+        """Let other threads queue up, where there are any; a lone thread goes on at once.
+
+        The libsql libraries hold the GIL while they commit, so that whoever wants to commit too
+        cannot even say so. Every turn lets another thread run; two turns in which nobody came are
+        the end.
+        """
+        thread = threading.get_ident()
+        if thread == self._last_leader and not self._shared:
+            return
+        self._last_leader = thread
+        seen = quiet = 0
+        while quiet < _QUIET_TURNS and seen < MAX_UNITS:
+            time.sleep(0)
+            found = len(self._waiting)
+            quiet = 0 if found > seen else quiet + 1
+            seen = found
+
     def _lead(self, ticket: _Ticket) -> None:
+        self._gather()
         with self._mutex:
             group = take(self._waiting)
+            self._shared = len(group) > 1
             attempt = self._prepare([each.unit for each in group])
             self._running = (group, attempt)
         try:

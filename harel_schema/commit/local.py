@@ -1,10 +1,10 @@
-"""Running units on a connection: one transaction, a savepoint for each where there are several."""
+"""Running units on a connection, several in one transaction."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harel_schema.commit.unit import Effect, Outcome, settle
+from harel_schema.commit.unit import Outcome, settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,9 @@ class Transaction:
     `outcomes` is set, one a unit, once the transaction is decided. When `run` raises and it is
     None, nothing was applied; it is set although `run` raised when an interrupt (such as
     KeyboardInterrupt) came after the COMMIT. In no case is a transaction left open.
+
+    Mostly every unit succeeds, so the units are first run one after the other and no more. When
+    one fails all are undone and run again in a savepoint each, which undoes that one alone.
     """
 
     def __init__(self, connection: Connection, units: Sequence[Unit[Any]]) -> None:
@@ -32,7 +35,11 @@ class Transaction:
         """Commit the units and return their outcomes; raise what fails them all."""
         try:
             self._connection.begin("IMMEDIATE")
-            decided = self._attempt()
+            decided = self._together()
+            if decided is None:
+                self._roll_back()
+                self._connection.begin("IMMEDIATE")
+                decided = self._apart()
             self._finish(decided)
         except _Killed as killed:
             return self._without(killed)
@@ -42,27 +49,39 @@ class Transaction:
         settle(self.units, decided)
         return decided
 
-    def _attempt(self) -> list[Outcome]:
-        if len(self.units) == 1:
-            return [self._alone(self.units[0])]
-        return [self._in_savepoint(at, unit) for at, unit in enumerate(self.units)]
+    def _together(self) -> list[Outcome] | None:
+        """Run the units; None when one of several failed."""
+        decided = []
+        for unit in self.units:
+            outcome = self._apply(unit)
+            if outcome.error is not None and len(self.units) > 1:
+                return None
+            decided.append(outcome)
+        return decided
 
-    def _alone(self, unit: Unit[Any]) -> Outcome:
-        try:
-            return _apply(self._connection, unit)
-        except Exception as exc:  # noqa: BLE001 - it is handed to the caller whose unit it is
-            return Outcome(error=exc)
+    def _apart(self) -> list[Outcome]:
+        return [self._in_savepoint(at, unit) for at, unit in enumerate(self.units)]
 
     def _in_savepoint(self, at: int, unit: Unit[Any]) -> Outcome:
         run = self._connection.execute
         run("SAVEPOINT unit")
-        outcome = self._alone(unit)
+        outcome = self._apply(unit)
         if outcome.error is not None:
             if not self._connection.in_transaction:
                 raise _Killed(at, outcome)
             run("ROLLBACK TO unit")
         run("RELEASE unit")
         return outcome
+
+    def _apply(self, unit: Unit[Any]) -> Outcome:
+        check = unit.check
+        try:
+            effects = self._connection.execute_all(unit.statements, must_change=check is not None)
+            if check is not None and not effects[0].rowcount:
+                return unit.conflict(read(self._connection, check.found))
+            return unit.succeed(effects)
+        except Exception as exc:  # noqa: BLE001 - it is handed to the caller whose unit it is
+            return Outcome(error=exc)
 
     def _finish(self, decided: list[Outcome]) -> None:
         if all(outcome.error is not None for outcome in decided):
@@ -97,17 +116,6 @@ class _Killed(Exception):
         super().__init__(at)
         self.at = at
         self.outcome = outcome
-
-
-def _apply(connection: Connection, unit: Unit[Any]) -> Outcome:
-    effects = []
-    for sql, args in unit.statements:
-        cursor = connection.execute(sql, args)
-        rows = cursor.fetchall() if cursor.description is not None else ()
-        effects.append(Effect(cursor.rowcount, cursor.lastrowid, rows))
-        if unit.check is not None and len(effects) == 1 and cursor.rowcount == 0:
-            return unit.conflict(read(connection, unit.check.found))
-    return unit.succeed(effects)
 
 
 def read(connection: Connection, statement: Statement) -> Sequence[Row]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence  # noqa: TC003 - dataclasses read it
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from harel_schema.dbapi.session import Effect
 
 __all__ = [
     "AlwaysSafe",
@@ -24,14 +26,6 @@ T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Statement: TypeAlias = tuple[str, tuple[object, ...]]
 """SQL text and the values of its ``?``."""
-
-
-class Effect(NamedTuple):
-    """What one statement did. `lastrowid` has a meaning after an INSERT alone."""
-
-    rowcount: int
-    lastrowid: int | None
-    rows: Sequence[Row] = ()
 
 
 class Outcome(NamedTuple):
@@ -71,6 +65,9 @@ class AlwaysSafe:
         """Not applied, as far as anybody can tell the difference."""
 
 
+_ALWAYS_SAFE = AlwaysSafe()
+
+
 @dataclass(frozen=True, slots=True)
 class Unprovable:
     """Nothing that is stored tells whether the unit was applied: the caller gets the error."""
@@ -82,8 +79,7 @@ class Unprovable:
         return Outcome(error=lost)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """The version check: the first statement of the unit must change a row.
 
     `guard` is the statement that fails when the one before it changed none; `found` reads the
@@ -99,7 +95,8 @@ def nothing(_effects: Sequence[Effect]) -> None:
     """Return the value of a unit that has none."""
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, which would double the time that making one takes.
+@dataclass(slots=True)
 class Unit(Generic[T]):
     """One change: its statements in order, and how to read what they did.
 
@@ -107,10 +104,10 @@ class Unit(Generic[T]):
     after the COMMIT that made the unit durable and before its caller is told.
     """
 
-    statements: tuple[Statement, ...]
+    statements: Sequence[Statement]
     result: Callable[[Sequence[Effect]], T]
     check: Check | None = None
-    recovery: Recovery = field(default_factory=AlwaysSafe)
+    recovery: Recovery = _ALWAYS_SAFE
     durable: Callable[[], None] | None = None
     size: int = 0
     """About how many bytes its values take."""

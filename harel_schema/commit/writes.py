@@ -54,35 +54,26 @@ def write(  # noqa: PLR0913 - the parts of a commit
     Its value is the list of the seqs of `emits`. All JSON is made here, so what the caller does
     to its objects later changes nothing; `exe` itself changes only when the unit is durable.
     """
-    old, new, key = exe.version, exe.version + 1, exe.id
-    data = exe.model_copy(update={"version": new}).model_dump_json()
+    old, key = exe.version, exe.id
+    copy = exe.model_copy()
+    copy.version = old + 1
+    data = copy.model_dump_json()
     events = [(target, event.model_dump_json()) for target, event in emits]
-    emitting = list(_inserts(sql.emit, events))
-    statements = [
-        _advance(sql, exe, data, old),
-        *emitting,
-        *_side_writes(sql, key, processed_event_id, timers, spawns),
-    ]
+    statements = [_advance(sql, exe, data, old)]
+    _insert(statements, sql.emit, events)
+    written = _Written(
+        sql, exe, key, old, data, events, len(statements), processed_event_id, conflict
+    )
+    if processed_event_id is not None:
+        statements.append((sql.mark_processed, (key, processed_event_id)))
+    children = [(key, child, path, json.dumps(context)) for child, path, context in spawns]
+    _insert(statements, sql.spawn, children)
+    statements += [_timer(sql, key, op) for op in timers]
     if trace is not None:
         statements += _trace(sql, key, trace, trace_max)
-
-    def seqs(effects: Sequence[Effect]) -> list[int]:
-        return _seqs(effects[1 : 1 + len(emitting)])
-
-    def moved() -> None:
-        exe.version = new
-
-    def lost(found: int | None) -> Exception:
-        return conflict(key, old, found)
-
-    return Unit(
-        tuple(statements),
-        seqs,
-        Check(sql.guard, (sql.version, (key,)), lost),
-        _Written(sql, key, old, data, tuple(events), processed_event_id, lost),
-        moved,
-        len(data) + sum(len(text) for _, text in events),
-    )
+    size = len(data) + sum([len(text) for _, text in events])
+    check = Check(sql.guard, (sql.version, (key,)), written.conflict)
+    return Unit(statements, written.seqs, check, written, written.move, size)
 
 
 def _advance(sql: Statements, exe: Execution, data: str, old: int) -> Statement:
@@ -91,39 +82,18 @@ def _advance(sql: Statements, exe: Execution, data: str, old: int) -> Statement:
     return sql.update, (data, old + 1, exe.id, old)
 
 
-def _side_writes(
-    sql: Statements,
-    key: str,
-    processed_event_id: str | None,
-    timers: Iterable[TimerOp],
-    spawns: Iterable[tuple[str, str, dict[str, Any]]],
-) -> Iterable[Statement]:
-    if processed_event_id is not None:
-        yield sql.mark_processed, (key, processed_event_id)
-    yield from _inserts(
-        sql.spawn, [(key, child, path, json.dumps(context)) for child, path, context in spawns]
-    )
-    for op in timers:
-        if op.action == "schedule":
-            yield sql.schedule_timer, (key, op.path, op.fire_at)
-        else:
-            yield sql.cancel_timer, (key, op.path)
+def _timer(sql: Statements, key: str, op: TimerOp) -> Statement:
+    if op.action == "schedule":
+        return sql.schedule_timer, (key, op.path, op.fire_at)
+    return sql.cancel_timer, (key, op.path)
 
 
-def _inserts(insert: str, rows: Sequence[tuple[object, ...]]) -> Iterable[Statement]:
-    """Insert many rows by few statements."""
+def _insert(statements: list[Statement], insert: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Add the statements that insert `rows`: few, for many rows."""
     for start in range(0, len(rows), _ROWS):
         some = rows[start : start + _ROWS]
-        yield many(insert, len(some)), tuple(value for row in some for value in row)
-
-
-def _seqs(effects: Iterable[Effect]) -> list[int]:
-    # AUTOINCREMENT numbers the rows of one statement in their order, without a gap.
-    return [
-        (effect.lastrowid or 0) - effect.rowcount + 1 + at
-        for effect in effects
-        for at in range(effect.rowcount)
-    ]
+        values = tuple([value for row in some for value in row])
+        statements.append((many(insert, len(some)), values))
 
 
 def _trace(sql: Statements, key: str, entry: dict[str, Any], keep: int) -> list[Statement]:
@@ -131,10 +101,11 @@ def _trace(sql: Statements, key: str, entry: dict[str, Any], keep: int) -> list[
     return [append, (sql.trim_trace, (key, key, keep))] if keep else [append]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Written:
-    """Recovery of `write`: the row at the new version with the same bytes is ours.
+    """What `write` knows of its unit, for when it is decided, and when its answer is lost.
 
+    Then the row at the new version with the same bytes is ours.
     Two writers may have made the same bytes. So an event that was to be marked as processed must
     be, and of the events that were emitted one must still be in the outbox. Where none is they
     may have been delivered meanwhile, or be another's; a conflict is right in both cases, because
@@ -142,15 +113,36 @@ class _Written:
     """
 
     sql: Statements
+    exe: Execution
     key: str
     old: int
     data: str
-    events: tuple[Emit, ...]
+    events: list[Emit]
+    after_emits: int
+    """The place of the first statement after those that insert `events`."""
     processed: str | None
-    lost: Callable[[int | None], Exception]
+    make_conflict: Conflict
+
+    def seqs(self, effects: Sequence[Effect]) -> list[int]:
+        """Return the seqs of the events."""
+        # AUTOINCREMENT numbers the rows of one statement in their order, without a gap.
+        return [
+            (effect.lastrowid or 0) - effect.rowcount + 1 + at
+            for effect in effects[1 : self.after_emits]
+            for at in range(effect.rowcount)
+        ]
+
+    def move(self) -> None:
+        """Move the version of the caller's object."""
+        self.exe.version = self.old + 1
+
+    def conflict(self, found: int | None) -> Exception:
+        """Return the error of a lost version check."""
+        return self.make_conflict(self.key, self.old, found)
 
     @property
     def questions(self) -> tuple[Statement, ...]:
+        """The stored row, the outbox entries with the events' texts, and the dedupe marker."""
         targets = json.dumps([target for target, _ in self.events])
         texts = json.dumps([text for _, text in self.events])
         return (
@@ -160,6 +152,7 @@ class _Written:
         )
 
     def judge(self, answers: Sequence[Sequence[Row]], lost: Exception) -> Outcome | None:  # noqa: ARG002
+        """Decide what became of the unit; see `Recovery`."""
         stored, emitted, processed = answers
         version, data = stored[0] if stored else (None, None)
         if (version or 0) == self.old:
@@ -168,7 +161,7 @@ class _Written:
         marked = self.processed is None or bool(processed)
         if (version, data) == (self.old + 1, self.data) and marked and seqs is not None:
             return Outcome(seqs)
-        return Outcome(error=self.lost(version))
+        return Outcome(error=self.conflict(version))
 
 
 def recover_seqs(events: Sequence[Emit], rows: Sequence[Row]) -> list[int] | None:

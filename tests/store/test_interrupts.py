@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +21,7 @@ from tests.store.test_group import held
 from tests.support.proxy import FaultyProxy, Hang
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Interrupt(BaseException):
@@ -40,23 +40,46 @@ def store(request: pytest.FixtureRequest) -> Iterator[LibsqlStore]:
         yield store
 
 
-def interrupt_at(store: LibsqlStore, call: int, *, after: bool) -> None:
-    """Let the `call`-th use of the connection raise, before or after it did its work."""
-    connection = store._backend._connection
-    session, count = connection._session, 0
-    run = session.run
+class Striking:
+    """A driver's connection, or its cursor, whose statements are counted, and one interrupted."""
 
-    def counted(*args: Any) -> Any:
+    def __init__(self, raw: Any, strike: Callable[[Callable[[], Any]], Any]) -> None:
+        self._raw = raw
+        self._strike = strike
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def execute(self, *args: Any) -> Any:
+        """Run a statement."""
+        return self._strike(lambda: self._raw.execute(*args))
+
+    def cursor(self) -> Striking:
+        """Return a cursor that is counted too."""
+        return Striking(self._raw.cursor(), self._strike)
+
+
+@contextmanager
+def interrupted(store: LibsqlStore, call: int, *, after: bool) -> Iterator[None]:
+    """Let the `call`-th statement of the driver raise, before or after it did its work."""
+    session, count = store._backend._connection._session, 0
+    raw = session._raw
+
+    def strike(run: Callable[[], Any]) -> Any:
         nonlocal count
         count += 1
         if count == call and not after:
             raise Interrupt
-        result = run(*args)
+        result = run()
         if count == call:
             raise Interrupt
         return result
 
-    session.run = counted
+    session._raw = Striking(raw, strike)
+    try:
+        yield
+    finally:
+        session._raw = raw
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -67,23 +90,17 @@ def test_an_interrupt_anywhere_leaves_the_store_whole(store, after) -> None:
     """
     exe = new("e")
     store.save(exe)
-    run = store._backend._connection._session.run
     for call in range(1, 100):
-        version = exe.version
-        interrupt_at(store, call, after=after)
-        try:
+        version, finished = exe.version, False
+        with suppress(Interrupt), interrupted(store, call, after=after):
             store.commit(exe, **full_commit(exe, emits=[("t", Event(kind="k"))]))
-        except Interrupt:
-            interrupted = True
-        else:
-            interrupted = False
-        store._backend._connection._session.run = run
+            finished = True
         assert not store._backend._connection.in_transaction
         assert store.load("e").version == exe.version
         assert len(store.pending_outbox()) == exe.version - 1
         with LibsqlStore("state.db", driver=store._backend._connection.driver, timeout=0) as other:
             other.append_trace("other", {"a": 1})
-        if not interrupted:
+        if finished:
             assert exe.version == version + 1
             break
     assert 8 < call < 99
@@ -93,7 +110,8 @@ def test_an_interrupt_anywhere_leaves_the_store_whole(store, after) -> None:
 def test_an_interrupted_leader_takes_nobody_with_it(store) -> None:
     """The interrupt reaches its own caller; the others of the group are committed by the next."""
     exes = [new(f"e{at}") for at in range(4)]
-    with ThreadPoolExecutor(4) as pool:
+    # BEGIN and the insert of the first, COMMIT, then BEGIN of the second group.
+    with interrupted(store, 4, after=True), ThreadPoolExecutor(4) as pool:
         with held(store):
             first = pool.submit(store.save, exes[0])
             while store._group._running is None:
@@ -103,8 +121,6 @@ def test_an_interrupted_leader_takes_nobody_with_it(store) -> None:
                 waiting.append(pool.submit(store.save, exe))
                 while len(store._group._waiting) != at + 1:
                     pass
-            # BEGIN and the insert of the first, COMMIT, then BEGIN of the second group.
-            interrupt_at(store, 4, after=True)
         assert first.result() is None
         with pytest.raises(Interrupt):
             waiting[0].result()
@@ -116,7 +132,8 @@ def test_an_interrupted_leader_takes_nobody_with_it(store) -> None:
 def test_an_interrupted_leader_after_commit_tells_the_others(store) -> None:
     """When COMMIT was done, the others of the group get their results."""
     exes = [new(f"e{at}") for at in range(3)]
-    with ThreadPoolExecutor(3) as pool:
+    # 3 statements for the first; BEGIN, two inserts, COMMIT.
+    with interrupted(store, 3 + 4, after=True), ThreadPoolExecutor(3) as pool:
         with held(store):
             pool.submit(store.save, exes[0])
             while store._group._running is None:
@@ -126,8 +143,6 @@ def test_an_interrupted_leader_after_commit_tells_the_others(store) -> None:
                 waiting.append(pool.submit(store.save, exe))
                 while len(store._group._waiting) != at + 1:
                     pass
-            # 3 uses for the first; BEGIN, two savepoints with an insert each, COMMIT.
-            interrupt_at(store, 3 + 1 + 2 * 3 + 1, after=True)
         with pytest.raises(Interrupt):
             waiting[0].result()
         assert waiting[1].result() is None
@@ -178,12 +193,12 @@ def test_an_interrupted_request_is_reported_to_the_others(sqld) -> None:
         backend, exes = store._backend, [new(f"e{at}") for at in range(3)]
         batch = backend.client.batch
 
-        def interrupted(steps: Any, *, idempotent: bool = False) -> Any:
+        def send(steps: Any, **options: Any) -> Any:
             if len(steps.steps) > 10:
                 raise Interrupt
-            return batch(steps, idempotent=idempotent)
+            return batch(steps, **options)
 
-        backend.client.batch = interrupted
+        backend.client.batch = send
         hang = Hang(forward=False, ending="reset")
         proxy.script(hang)
         with ThreadPoolExecutor(3) as pool:
