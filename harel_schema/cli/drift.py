@@ -39,7 +39,15 @@ _ENDINGS: Final = {".txt": "text", ".json": "json", ".sarif": "sarif", ".md": "m
 
 
 def _report_options(function: _F) -> _F:
-    """Add `--format`, `--save` and `--fix-plan`."""
+    """Add `--format`, `--save`, `--fix-plan` and `--timeout`."""
+    function = click.option(
+        "--timeout",
+        type=click.FloatRange(min=0),
+        default=5.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for a lock.",
+    )(function)
     function = click.option(
         "--fix-plan",
         is_flag=True,
@@ -79,6 +87,7 @@ def check(
     format_: str,
     save: tuple[Path, ...],
     fix_plan: bool,
+    timeout: float,
 ) -> int:
     """Compare the schema of TARGET with what its revision promises. Changes nothing.
 
@@ -86,7 +95,7 @@ def check(
     """
     form = _form(format_, fix_plan=fix_plan)
     database = resolve_target(target, auth_token)
-    found = drift.check(database, prefix=prefix, strict=strict, data=data)
+    found = drift.check(database, prefix=prefix, strict=strict, data=data, timeout=timeout)
     return _tell(Comparison.of(found, str(database), prefix=prefix), form, save)
 
 
@@ -104,6 +113,7 @@ def diff(
     format_: str,
     save: tuple[Path, ...],
     fix_plan: bool,
+    timeout: float,
 ) -> int:
     """Compare the schemas of two live databases, every table in them. Changes nothing.
 
@@ -111,7 +121,7 @@ def diff(
     """
     form = _form(format_, fix_plan=fix_plan)
     first, second = resolve_pair(a, b, source_token, dest_token)
-    found = drift.diff(first, second, prefix=prefix)
+    found = drift.diff(first, second, prefix=prefix, timeout=timeout)
     whole = Comparison.of(found, str(second), prefix=prefix, against=str(first))
     return _tell(whole, form, save)
 

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -21,27 +21,6 @@ if TYPE_CHECKING:
 CHAIN = [each.revision for each in history()]
 HEAD = CHAIN[-1]
 SECRET = "eyJhbGciOi.S3cr3t-tok_en"
-
-
-class Ended(NamedTuple):
-    """How a run of the command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]):
-    """Run the command in this process."""
-
-    def run(*args: object) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(map(str, args)))
-        out, err = capsys.readouterr()
-        return Ended(ended.value.code, out, err)
-
-    return run
 
 
 def verbs() -> list[str]:
