@@ -12,7 +12,7 @@ from harel_schema.errors import ConnectionLost, DatabaseError, MigrationError, T
 from harel_schema.introspect import fold
 from harel_schema.migrate import caveats, commands
 from harel_schema.migrate.connect import check, label, open_database, own_errors, raw
-from harel_schema.migrate.survey import survey
+from harel_schema.migrate.survey import snapshot, survey
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
 from harel_schema.revisions import history
 from harel_schema.target import Target
@@ -75,9 +75,11 @@ def adopt(database: Named, prefix: str = DEFAULT_PREFIX, *, dry_run: bool = Fals
     # Refuses a file that is not there, a transaction, and a database that is ahead.
     before = commands.current(named, prefix).revision
     with own_errors(), open_database(named, read_only=True) as connection:
-        schema, change = survey(raw(connection), prefix)
-        _refuse(named, schema, change, prefix)
-        found = _caveats(raw(connection), schema, change, prefix)
+        live = raw(connection)
+        with snapshot(live):
+            schema, change = survey(live, prefix)
+            _refuse(named, schema, change, prefix)
+            found = _caveats(live, schema, change, prefix)
     sql = ""
     after: str | None = history()[-1].revision
     if dry_run:

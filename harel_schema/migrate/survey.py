@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harel_schema import introspect
@@ -13,18 +14,30 @@ from harel_schema.migrate.adoption import Adoption, Contents
 from harel_schema.names import DEFAULT_PREFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from harel_schema import dbapi
     from harel_schema.introspect import Schema
 
-__all__ = ["refuse", "survey"]
+__all__ = ["refuse", "snapshot", "survey"]
 
 log = logging.getLogger("harel_schema.migrate")
+
+
+@contextmanager
+def snapshot(connection: dbapi.Connection) -> Iterator[None]:
+    """Read one state in the block: another process may be renaming the tables."""
+    connection.begin("DEFERRED")
+    try:
+        yield
+    finally:
+        connection.rollback()
 
 
 def survey(connection: dbapi.Connection, prefix: str) -> tuple[Schema, Adoption]:
     """Return the schema of a database and what would adopt it; changes nothing.
 
-    Raises `SchemaMismatch` for tables that no release made.
+    The connection is in a transaction. Raises `SchemaMismatch` for tables that no release made.
     """
     schema = introspect.read(connection, prefix=prefix)
     names = adoption.involved(schema, prefix)
@@ -38,7 +51,8 @@ def refuse(connection: dbapi.Connection, prefix: str) -> None:
     Where both generations hold rows the later one is somebody's work too: that is only logged.
     """
     where = connection.target
-    _, found = survey(connection, prefix)
+    with snapshot(connection):
+        _, found = survey(connection, prefix)
     for conflict in found.conflicts:
         log.warning("%s: %s", where, conflict)
     if found.conflicts or not found.sql:
