@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from harel_schema.dbapi import exact, failures
 from harel_schema.dbapi.changes import effect
 from harel_schema.dbapi.local import LocalSession
-from harel_schema.dbapi.parameters import are_exact, bind
+from harel_schema.dbapi.parameters import bind
 from harel_schema.dbapi.session import CHUNK, Effect, Result, Row
 from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.errors import Error, IntegrityError, OperationalError
@@ -119,15 +119,15 @@ class LibsqlSession(LocalSession):
         lastrowid = cursor.lastrowid if statement.inserts else None
         return Result(description, rows, rowcount=len(rows), lastrowid=lastrowid)
 
-    def _change(self, statement: Statement, parameters: tuple[Any, ...]) -> Effect:
-        if not are_exact(parameters) or not exact.are_small(parameters):
-            return effect(self, statement.body, parameters)
+    def _change(self, sql: str, values: tuple[Value, ...]) -> Effect:
+        if not exact.are_small(values):
+            return effect(self, sql, values)
         cursor = self._raw.cursor()
         try:
-            cursor.execute(statement.body, parameters)
+            cursor.execute(sql, values)
             return Effect(cursor.rowcount, cursor.lastrowid)
         except BaseException as error:
-            bind(statement, parameters)
+            bind(read(sql), values)
             failure = failures.from_libsql(error, self.where)
             raise self._raised_by_trigger(failure, error) or failure from error
         finally:

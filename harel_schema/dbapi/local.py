@@ -16,7 +16,7 @@ from harel_schema.dbapi.changes import effect
 from harel_schema.dbapi.parameters import are_exact, bind
 from harel_schema.dbapi.reads import one_by_one
 from harel_schema.dbapi.session import CHUNK, CHUNK_BYTES, Description, Effect, Result, Row
-from harel_schema.dbapi.statements import Kind, Statement, read
+from harel_schema.dbapi.statements import Kind, Statement, plain_count, read
 from harel_schema.dbapi.waiting import patiently
 from harel_schema.errors import BusyError, DatabaseError, NotSupportedError, OperationalError
 
@@ -127,24 +127,23 @@ class LocalSession:
         driver as it is, and a value is looked at again only to explain why the driver refused it.
         """
         effects = []
+        change = self._change
         for sql, parameters in statements:
-            statement = read(sql)
             if (
-                statement.plain
-                and type(parameters) is tuple
-                and len(parameters) == statement.count
+                type(parameters) is tuple
+                and len(parameters) == plain_count(sql)
+                and are_exact(parameters)
                 and not self._read_only
             ):
-                done = self._change(statement, parameters)
+                effects.append(change(sql, parameters))
             else:
-                done = effect(self, sql, parameters)
-            effects.append(done)
+                effects.append(effect(self, sql, parameters))
             if must_change and not effects[0].rowcount:
                 break
         return effects
 
-    def _change(self, statement: Statement, parameters: tuple[Any, ...]) -> Effect:
-        """Run a plain statement, and wait for nobody."""
+    def _change(self, sql: str, values: tuple[Value, ...]) -> Effect:
+        """Run a plain change, and wait for nobody; the values are of SQLite's own types."""
         raise NotImplementedError
 
     def run_script(self, statements: Sequence[Statement]) -> None:
@@ -286,13 +285,11 @@ class Sqlite3Session(LocalSession):
         except sqlite3.Error as error:
             raise failures.from_sqlite3(error, self.where) from error
 
-    def _change(self, statement: Statement, parameters: tuple[Any, ...]) -> Effect:
-        # stdlib would take more types than we do, by its adapters.
-        values = parameters if are_exact(parameters) else bind(statement, parameters)
+    def _change(self, sql: str, values: tuple[Value, ...]) -> Effect:
         try:
-            cursor = self._raw.execute(statement.body, values)
+            cursor = self._raw.execute(sql, values)
         except (OverflowError, UnicodeEncodeError):
-            bind(statement, values)
+            bind(read(sql), values)
             raise
         except sqlite3.Error as error:
             raise failures.from_sqlite3(error, self.where) from error

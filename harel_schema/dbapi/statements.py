@@ -104,8 +104,7 @@ class Statement:
     the mode of a BEGIN, and "TO" for a ROLLBACK to a savepoint. `main` is the place of the main
     verb among the tokens, `returning` that of RETURNING, or -1. `star` tells whether the columns
     of a query depend on its tables and not only on its text; `more`, whether another statement
-    follows; `plain`, that it is an INSERT, REPLACE, UPDATE or DELETE, without WITH, RETURNING and
-    names, and nothing follows it.
+    follows.
     """
 
     kind: Kind
@@ -120,7 +119,6 @@ class Statement:
     returning: int = -1
     star: bool = False
     more: bool = False
-    plain: bool = False
 
     @property
     def inserts(self) -> bool:
@@ -180,7 +178,6 @@ def _read(sql: str) -> Statement:
         returning=returning,
         star=_star(body, own),
         more=more,
-        plain=kind is Kind.WRITE and not at and names is None and returning < 0 and not more,
     )
 
 
@@ -199,6 +196,18 @@ def read_one(sql: str) -> Statement:
             "only one statement can be executed at a time", remedy="use executescript"
         )
     return statement
+
+
+@lru_cache(maxsize=256)
+def plain_count(sql: str) -> int:
+    """Return how many ``?`` a plain change takes; -1 for any other text.
+
+    Plain is an INSERT, REPLACE, UPDATE or DELETE and nothing around it, without WITH, RETURNING
+    and names: a driver can have it as it is.
+    """
+    statement = read(sql)
+    plain = statement.kind is Kind.WRITE and statement.body == sql and not statement.main
+    return statement.count if plain and statement.names is None and statement.returning < 0 else -1
 
 
 def split(script: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ from harel_schema.commit.unit import Unit, nothing
 from harel_schema.errors import DataError, Error, IntegrityError, StoreConflict
 from harel_schema.models import Event, Execution, TimerOp
 from tests.store.conftest import arguments, opener
+from tests.store.support import rows
 from tests.support.proxy import Hang
 
 if TYPE_CHECKING:
@@ -136,6 +137,59 @@ def test_a_conflict_is_its_own(store) -> None:
     assert (outcomes[2].expected, outcomes[2].found) == (0, 1)
     assert [exe.version for exe in exes] == [1, 1, 0, 1]
     assert [entry.target_id for entry in store.pending_outbox()] == ["a", "b", "c"]
+
+
+def test_a_conflict_leaves_no_trace(store) -> None:
+    """Not even what a trigger wrote before the row was found to be there already."""
+    log = (
+        "CREATE TABLE log (id)",
+        (
+            "CREATE TRIGGER attempt BEFORE INSERT ON harel_executions "
+            "BEGIN INSERT INTO log VALUES (new.id); END"
+        ),
+    )
+    store.save(new("old"))
+    store._write(Unit(tuple((sql, ()) for sql in log), nothing))
+    exes = [new("a"), new("b"), new("old"), new("c")]
+    outcomes, sizes = together(store, *(lambda exe=exe: store.save(exe) for exe in exes))
+    assert sizes == [1, 3]
+    assert isinstance(outcomes[2], StoreConflict)
+    assert rows(store, "SELECT id FROM log") == [("a",), ("b",), ("c",)]
+
+
+@pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
+def test_threads_find_each_other(driver, monkeypatch) -> None:
+    """Threads that commit at once share transactions, also where the driver holds the GIL."""
+    sizes: list[int] = []
+    taken = group.take
+
+    def counted(waiting: Any) -> Any:
+        found = taken(waiting)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(group, "take", counted)
+    barrier = threading.Barrier(16)
+    with LibsqlStore("state.db", driver=driver) as store, ThreadPoolExecutor(16) as pool:
+
+        def commits(exe: Execution) -> None:
+            barrier.wait(10)
+            for _ in range(20):
+                store.save(exe)
+
+        sizes.clear()
+        list(pool.map(commits, [new(f"e{at}") for at in range(16)]))
+    assert sum(sizes) == 16 * 20
+    assert len(sizes) < 16 * 20 / 2
+
+
+def test_a_lone_thread_waits_for_nobody(store, monkeypatch) -> None:
+    """One thread that commits never lets another one run first."""
+    monkeypatch.setattr(group, "time", None)
+    exe = new("e")
+    for _ in range(3):
+        store.save(exe)
+    assert exe.version == 3
 
 
 def test_two_commits_of_one_execution_are_decided_in_their_order(store) -> None:
