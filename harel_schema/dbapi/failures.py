@@ -130,11 +130,9 @@ def from_libsql(error: BaseException, where: str) -> e.Error:
     return from_code(message, code_of(message) or "SQLITE_ERROR", where)
 
 
-def from_sync(error: BaseException, primary: str) -> e.Error:
-    """Return the error for a sync that failed; raise `error` if it was not the library's."""
-    if not isinstance(error, ValueError) and not is_panic(error):
-        raise error
-    text = " ".join(str(error).split())
+def from_sync(said: str, primary: str) -> e.Error:
+    """Return the error for a sync of which a library said that it failed."""
+    text = " ".join(said.split())
     if _REFUSED.search(text):
         return e.AuthError(
             f"{primary} refused the token of the replica",

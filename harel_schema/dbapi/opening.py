@@ -34,6 +34,7 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     auth_token: Token | None = None,
     sync_url: str | None = None,
     sync_interval: float | None = None,
+    sync_timeout: float = 30.0,
     isolation_level: str | None = "IMMEDIATE",
     timeout: float = 5.0,
     read_only: bool = False,
@@ -42,7 +43,8 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     """Open a database and return a `Connection`.
 
     With `sync_url`, the URL of a server, the file is an embedded replica of it: reads are local,
-    and all else goes to the server. `sync_interval` is how often it syncs by itself, in seconds.
+    and all else goes to the server. `sync_interval` is how often it syncs by itself, in seconds,
+    and `sync_timeout` after how many seconds without progress a sync is given up.
 
     `driver` is ``"sqlite3"``, ``"libsql"`` or ``"libsql_experimental"``. None takes the one that
     has the file open in this process, else ``"sqlite3"``, and ``"libsql"`` for a schema that only
@@ -61,7 +63,9 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
         target = Target.parse(database)
         primary = Target.parse(sync_url, auth_token=auth_token)
         _check_replica(target, primary, driver, read_only=read_only)
-        session = _replica(target, primary, timeout=timeout, interval=sync_interval)
+        session = _replica(
+            target, primary, timeout=timeout, interval=sync_interval, silence=sync_timeout
+        )
     return Connection(
         session,
         target,

@@ -1,26 +1,33 @@
 """A session on an embedded replica: reads come from the local file, all else from the primary.
 
-The replica's library fetches changes and nothing more. Writes and whole transactions go to the
+A process of its own fetches changes (`syncer`). Writes and whole transactions go to the
 primary over Hrana, as on any server: exact, with real errors, and a lost transaction is known. A
 replica reads its own writes: the first read after one of them syncs first.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+import os
+import warnings
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import httpx
 
 from harel_schema import errors as e
 from harel_schema.dbapi import failures, files
 from harel_schema.dbapi.changes import in_order
-from harel_schema.dbapi.libsql import ExperimentalSession, LibsqlSession, load
+from harel_schema.dbapi.libsql import LibsqlSession
+from harel_schema.dbapi.local import LocalSession, Sqlite3Session
 from harel_schema.dbapi.remote import RemoteSession
 from harel_schema.dbapi.statements import Kind, Statement
 from harel_schema.dbapi.steps import writes
+from harel_schema.dbapi.syncer import Syncer, lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from harel_schema.dbapi.parameters import Parameters, Value
     from harel_schema.dbapi.session import Effect, Result, Row
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["ReplicaSession"]
 
 _PROBE_SECONDS = 10.0
+_REFUSALS = (401, 403)
+_logger = logging.getLogger("harel_schema.replica")
 
 
 class ReplicaSession:
@@ -36,25 +45,59 @@ class ReplicaSession:
 
     `driver` is the library that speaks the sync protocol of the primary: ``"libsql"`` for the newer
     one, ``"libsql_experimental"`` for the older one. `interval` is in seconds: how often the
-    library syncs by itself, None for never.
+    library syncs by itself, None for never; `silence` after how many a sync that makes no progress
+    is given up. A file that can no longer be synced is fetched anew, with a UserWarning.
+
+    Raises `TargetError` for a file that is a database of its own.
     """
 
     def __init__(
-        self, target: Target, primary: Target, *, timeout: float, interval: float | None
+        self,
+        target: Target,
+        primary: Target,
+        *,
+        timeout: float,
+        interval: float | None,
+        silence: float,
     ) -> None:
-        token = primary.auth_token
-        token = token() if callable(token) else token or ""
-        kind = _Newer if _speaks_newer_protocol(primary, token, target) else _Older
-        options = {"sync_url": primary.url, "sync_interval": interval, "auth_token": token}
-        self.driver = kind.driver
+        _check_file(target)
         self._primary = RemoteSession(primary, timeout=timeout, read_only=False)
-        self._where = str(primary)
         self._stale = False
         try:
-            self._local = kind(target, timeout=timeout, options=options)
+            self._syncer = self._open(target, primary, interval=interval, silence=silence)
+            self._local = _reader(target, timeout=timeout)
         except BaseException:
             self.close()
             raise
+
+    def _open(
+        self, target: Target, primary: Target, *, interval: float | None, silence: float
+    ) -> Syncer:
+        """Sync the file for the first time; without the primary it stays as old as it is."""
+        assert target.path is not None  # noqa: S101 - the caller has a file
+        newer = _speaks_newer_protocol(primary)
+        unreachable, existed = newer is None, target.path.exists()
+        if newer is None:
+            # The newer protocol keeps its state in a file of this name.
+            newer = target.path.with_name(f"{target.path.name}-info").exists()
+        self.driver = "libsql" if newer else "libsql_experimental"
+        if unreachable and not existed:
+            raise e.ConnectionLost(
+                f"{primary} cannot be reached", sent=False, remedy="a new replica needs its primary"
+            )
+        syncer = Syncer(self.driver, target, primary, interval=interval, silence=silence)
+        try:
+            syncer.sync()
+        except e.ConnectionLost as failed:
+            if not existed:
+                syncer.close()
+                _remove(target.path)
+                raise
+            if unreachable or isinstance(failed, e.RequestTimeout):
+                _logger.warning("%s is as old as its last sync: %s", target, failed.message)
+            else:
+                _mend(target, syncer)
+        return syncer
 
     @property
     def in_transaction(self) -> bool:
@@ -98,11 +141,8 @@ class ReplicaSession:
         return self._local.run_reads(statements)
 
     def sync(self) -> None:
-        """Fetch what the primary has committed; holds the GIL for as long as that takes.
-
-        Raises `ConnectionLost` or `AuthError`.
-        """
-        self._local.pull(self._where)
+        """Fetch what the primary has committed; raises as `Syncer.sync`."""
+        self._syncer.sync()
         self._stale = False
 
     def interrupt(self) -> None:
@@ -112,74 +152,99 @@ class ReplicaSession:
     def close(self) -> None:
         """Close the replica and the connection to the primary."""
         try:
-            local = getattr(self, "_local", None)
-            if local is not None:
-                local.close()
+            # After an error of the constructor they may be missing.
+            for part in (getattr(self, "_local", None), getattr(self, "_syncer", None)):
+                if part is not None:
+                    part.close()
         finally:
             self._primary.close()
 
     def discard(self) -> None:
         """Let go without waiting for the primary; see `Session`."""
         self._local.close()
+        self._syncer.close()
         self._primary.discard()
 
     def abandon(self) -> None:
         """Leave the library and the sockets to the parent; see `Session`."""
         self._local.abandon()
+        self._syncer.abandon()
         self._primary.abandon()
 
 
-class _Replica(LibsqlSession):
-    """The local half: a library that keeps a file in step with a primary."""
+class _Reader(Sqlite3Session):
+    """The file of a replica, which another process writes.
 
-    def __init__(self, target: Target, *, timeout: float, options: dict[str, Any]) -> None:
-        assert target.path is not None  # noqa: S101 - the caller has a file
-        self._options = options
-        super().__init__(target, timeout=timeout, read_only=False)
+    Opened as ``mode=ro``: the libraries count the frames of the WAL, and a connection that may
+    write would fold it into the file when it is the last to close.
+    """
 
     def _open_file(self, target: Target) -> None:
-        files.check_parent(target)
-        # The library makes a new file itself: an empty one would be no replica of its own.
-        if target.path is not None and target.path.exists():
-            self._lease = files.use(target, self.driver, create=False)
-        try:
-            # The library syncs while it opens.
-            self._raw = load(self.driver).connect(
-                str(target.path), isolation_level=None, **self._options
-            )
-        except BaseException as error:
-            raise failures.from_sync(error, str(self._options["sync_url"])) from error
-        if self._lease is None:
-            self._lease = files.use(target, self.driver, create=False)
-
-    def pull(self, primary: str) -> None:
-        """Fetch changes from the primary."""
-        try:
-            self._raw.sync()
-        except BaseException as error:
-            raise failures.from_sync(error, primary) from error
+        assert target.path is not None  # noqa: S101 - the caller has a file
+        self._lease = files.use(target, self.driver, create=False)
+        self._raw = self._connect(f"file:{quote(os.fsencode(target.path))}?mode=ro")
 
 
-class _Newer(_Replica):
-    driver = "libsql"
+def _reader(target: Target, *, timeout: float) -> LocalSession:
+    reader = _Reader(target, timeout=timeout, read_only=True)
+    if not reader.needs_libsql():
+        return reader
+    reader.close()
+    return LibsqlSession(target, timeout=timeout, read_only=True)
 
 
-class _Older(_Replica, ExperimentalSession):
-    driver = "libsql_experimental"
+def _check_file(target: Target) -> None:
+    """Refuse to sync over a database that never was a replica."""
+    assert target.path is not None  # noqa: S101 - the caller has a file
+    files.check_parent(target)
+    name = target.path.name
+    marks = [f"{name}-info", f"{name}-client_wal_index", lock_of(target.path).name]
+    if not target.path.exists() or any(target.path.with_name(mark).exists() for mark in marks):
+        return
+    if target.path.is_dir() or target.path.stat().st_size:
+        raise e.TargetError(
+            f"{target} is no replica, and syncing would overwrite it",
+            remedy="name a new file",
+        )
 
 
-def _speaks_newer_protocol(primary: Target, token: str, target: Target) -> bool:
-    """Ask the primary: only the newer protocol has ``/info``."""
-    headers = {"authorization": f"Bearer {token}"} if token else {}
+def _mend(target: Target, syncer: Syncer) -> None:
+    """Sync once more; fetch the file anew when it can no longer be synced, as after a crash."""
+    assert target.path is not None  # noqa: S101 - the caller has a file
+    syncer.close()
     try:
-        answer = httpx.get(f"{primary.url}/info", headers=headers, timeout=_PROBE_SECONDS)
-    except httpx.RequestError as error:
-        if target.path is not None and target.path.exists():
-            # The newer protocol keeps its state in a file of this name.
-            return target.path.with_name(f"{target.path.name}-info").exists()
-        raise e.ConnectionLost(
-            f"{primary} cannot be reached: {error}",
-            sent=False,
-            remedy="a new replica needs its primary",
-        ) from error
-    return answer.is_success
+        syncer.sync()
+    except e.ConnectionLost as failed:
+        syncer.close()
+        _remove(target.path)
+        syncer.sync()
+        warnings.warn(
+            f"the replica {target} was fetched anew, for it could not be synced: {failed.message}",
+            stacklevel=2,
+        )
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-info", "-client_wal_index", "-sync"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _speaks_newer_protocol(primary: Target) -> bool | None:
+    """Ask the primary: only the newer protocol has ``/info``. None when it cannot be reached.
+
+    Raises `AuthError`.
+    """
+    source = primary.auth_token
+    answer = None
+    for _ in range(2 if callable(source) else 1):
+        token = (source() if callable(source) else source) or ""
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        try:
+            answer = httpx.get(
+                f"{primary.url}/info", headers=headers, timeout=_PROBE_SECONDS, trust_env=False
+            )
+        except httpx.RequestError:
+            return None
+        if answer.status_code not in _REFUSALS:
+            return answer.is_success
+    raise failures.from_sync("401", str(primary))
