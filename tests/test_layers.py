@@ -33,7 +33,7 @@ MEETS = {
     "httpx": {"dbapi", "hrana"},
     "libsql": {"dbapi"},
     "libsql_experimental": {"dbapi"},
-    "pytest": {"testing"},
+    "pytest": {"pytest_plugin", "testing"},
     "rich": {"cli"},
     "socket": {"devserver"},
     "sqlalchemy": {"engine", "migrate", "revisions", "tables"},

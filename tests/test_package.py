@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 # What a module asks for on behalf of its user, who has it anyway or gets told.
-ON_DEMAND = {"testing": {"cryptography", "pytest"}}
+ON_DEMAND = {"pytest_plugin": {"pytest"}, "testing": {"cryptography", "pytest"}}
 # Published apart, but documented as part of a distribution that pins it.
 PARTS = {"pydantic-core": "pydantic"}
 
