@@ -172,8 +172,10 @@ class Dialect(SQLiteDialect_libsql):  # type: ignore[misc] # sqlalchemy-libsql h
         return "READ UNCOMMITTED" if row and row[0] else "SERIALIZABLE"
 
     def is_disconnect(self, e: Exception, connection: object, cursor: object) -> bool:  # noqa: ARG002
-        """Tell whether the connection, or the transaction on it, is gone."""
-        return isinstance(e, ConnectionLost | TransactionLost)
+        """Tell whether the connection, or the transaction on it, is gone: broken, or a parent's."""
+        own = getattr(connection, "dbapi_connection", connection)  # what a pool wraps
+        refused = isinstance(own, dbapi.Connection) and not own.usable
+        return refused or isinstance(e, ConnectionLost | TransactionLost)
 
 
 registry.register("sqlite.harel", __name__, "Dialect")

@@ -48,7 +48,9 @@ def _fault(name: str, path: Path) -> NotADatabaseError | None:
         journals = any(_beside(path, suffix).exists() for suffix in ("-wal", "-journal"))
         size = path.stat().st_size
     except OSError as error:
-        raise TargetError(f"{name}: {error.strerror}") from error
+        raise TargetError(
+            f"{name}: {error.strerror}", remedy="check the path and who may read it"
+        ) from error
     if not head:
         return None
     if not head.startswith(_MAGIC):

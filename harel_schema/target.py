@@ -30,12 +30,24 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from harel_schema import header
 from harel_schema.errors import TargetError
 
-__all__ = ["TOKEN_VARIABLES", "Kind", "Target", "Token", "with_environment_token"]
+__all__ = [
+    "AUTH_REMEDY",
+    "TOKEN_VARIABLES",
+    "Kind",
+    "Target",
+    "Token",
+    "with_environment_token",
+]
 
 Kind: TypeAlias = Literal["memory", "file", "remote"]
 Token: TypeAlias = str | Callable[[], str]
 
 TOKEN_VARIABLES: Final = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
+AUTH_REMEDY: Final = (
+    "pass a valid token with --auth-token or TURSO_AUTH_TOKEN, in Python as auth_token; "
+    "copy, move, verify and diff have --source-token and --dest-token"
+)
+"""What to do about a token that is missing or refused, wherever the caller is."""
 
 _MEMORY = ":memory:"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -45,7 +57,6 @@ _REMOTE_SCHEMES = ("libsql", "https", "http")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 _FORMS = "use a path, sqlite:///PATH, libsql://HOST, https://HOST or http://HOST:PORT"
-_TOKEN_PLACE = "give the token as --auth-token or in TURSO_AUTH_TOKEN"  # noqa: S105 - advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +84,12 @@ class Target:
         if isinstance(text, Target):
             return _with_token(text, auth_token)
         if isinstance(text, os.PathLike):
-            return _with_token(_file(os.fspath(text)), auth_token)
+            path = os.fsdecode(text)
+            _check_characters(path)
+            return _with_token(_file(path), auth_token)
         if not text.strip():
             raise TargetError("no database is named", remedy=_FORMS)
-        if "\x00" in text or "\n" in text:
-            raise TargetError("a database's name holds a line break or a NUL", remedy=_FORMS)
+        _check_characters(text)
         if text == _MEMORY:
             return _with_token(cls("memory"), auth_token)
         match = _URL.match(text)
@@ -111,14 +123,20 @@ class Target:
             return
         parent = self.path.parent
         if not parent.is_dir():
-            raise TargetError(
-                f"{self}: the folder {_short(parent)} does not exist", remedy="create it first"
+            what, remedy = (
+                ("is no folder", "check the path")
+                if os.path.lexists(parent)
+                else ("does not exist", "create it first")
             )
+            raise TargetError(f"{self}: the folder {_short(parent)} {what}", remedy=remedy)
         _check_regular(self, self.path, must_exist=False)
         # SQLite writes its journal beside the file, so the folder must be writable too.
         missing = [p for p in (self.path, parent) if p.exists() and not os.access(p, os.W_OK)]
         if missing:
-            raise TargetError(f"{self}: no permission to write {_short(missing[0])}")
+            raise TargetError(
+                f"{self}: no permission to write {_short(missing[0])}",
+                remedy="run it as the user that owns it, or allow it with chmod",
+            )
         if self.path.exists():
             header.check(str(self), self.path)
 
@@ -135,11 +153,19 @@ def with_environment_token(target: Target, *variables: str) -> Target:
     return _with_token(target, token)
 
 
+def _check_characters(name: str) -> None:
+    # They would break the one line of a message, or act on the terminal that shows it.
+    if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", name):
+        raise TargetError(
+            "a database's name holds a line break or a control character", remedy=_FORMS
+        )
+
+
 def _with_token(target: Target, token: Token | None) -> Target:
     if not token:
         return target
     if target.kind != "remote":
-        raise TargetError(f"{target} is no server and takes no token")
+        raise TargetError(f"{target} is no server and takes no token", remedy="leave the token out")
     token = _clean_token(token)
     if target.auth_token not in (None, token):
         raise TargetError(f"{target}: two different tokens are given", remedy="keep one of them")
@@ -195,7 +221,7 @@ def _remote(scheme: str, text: str) -> Target:
     if "@" in parts.netloc:
         raise TargetError(
             f"{scheme}://…@{_host(parts)}: a user or a password does not belong before the @",
-            remedy=_TOKEN_PLACE,
+            remedy=AUTH_REMEDY,
         )
     host = _host(parts)
     if not parts.hostname or not re.fullmatch(r"[A-Za-z0-9._:%-]+", parts.hostname):
@@ -225,7 +251,9 @@ def _options(scheme: str, host: str, query: str) -> dict[str, str]:
                 f"{scheme}://{host} takes no option {name}", remedy=f"known: {', '.join(allowed)}"
             )
         if name in options:
-            raise TargetError(f"{scheme}://{host}: the option {name} is given twice")
+            raise TargetError(
+                f"{scheme}://{host}: the option {name} is given twice", remedy="keep one of them"
+            )
         options[name] = value
     return options
 
@@ -279,11 +307,11 @@ def _check_regular(target: Target, path: Path, *, must_exist: bool) -> None:
         mode = path.stat().st_mode
     except FileNotFoundError:
         if must_exist:
-            raise TargetError(f"{target}: no such file") from None
+            raise TargetError(f"{target}: no such file", remedy="check the path") from None
         return
     except OSError as error:
-        raise TargetError(f"{target}: {error.strerror}") from error
+        raise TargetError(f"{target}: {error.strerror}", remedy="check the path") from error
     if stat.S_ISDIR(mode):
         raise TargetError(f"{target} is a directory", remedy="name a file in it")
     if not stat.S_ISREG(mode):
-        raise TargetError(f"{target} is not a regular file")
+        raise TargetError(f"{target} is not a regular file", remedy="check the path")

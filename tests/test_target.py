@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import pickle
 from pathlib import Path
 
@@ -158,8 +159,29 @@ def test_any_text_is_a_target_or_one_line(text: str) -> None:
         target = Target.parse(text)
     except TargetError as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017
+        assert error.remedy  # noqa: PT017
     else:
         assert target.kind in ("file", "memory", "remote")
+        assert len(str(target).splitlines()) == 1
+
+
+@pytest.mark.parametrize("wrap", [str, Path])
+@pytest.mark.parametrize("character", ["\n", "\r", "\0", "\x1b", "\x7f", "\x9b", "\u2028"])
+def test_control_characters_are_refused(wrap: type, character: str) -> None:
+    """A name that would break a message's line, or act on a terminal, is no name."""
+    with pytest.raises(TargetError, match="a line break or a control character") as failure:
+        Target.parse(wrap(f"x{character}[31m.db"))
+    assert str(failure.value).isprintable()
+
+
+def test_a_path_of_bytes_is_a_path() -> None:
+    """A name that is no UTF-8 names the file that has it."""
+
+    class Entry:
+        def __fspath__(self) -> bytes:
+            return b"bad\xff.db"
+
+    assert Target.parse(Entry()).path == Path.cwd() / "bad\udcff.db"
 
 
 @pytest.mark.parametrize(
@@ -168,14 +190,17 @@ def test_any_text_is_a_target_or_one_line(text: str) -> None:
         (lambda p: None, "no such file"),
         (lambda p: p.mkdir(), "is a directory"),
         (lambda p: p.symlink_to("/dev/null"), "not a regular file"),
+        (os.mkfifo, "not a regular file"),
+        (lambda p: p.symlink_to(p), "symbolic links"),
     ],
-    ids=["missing", "directory", "device"],
+    ids=["missing", "directory", "device", "fifo", "loop"],
 )
 def test_unreadable_files_are_refused(tmp_path: Path, make, line: str) -> None:
     """A name that is no readable file is refused before anything opens it."""
     make(tmp_path / "x.db")
-    with pytest.raises(TargetError, match=line):
+    with pytest.raises(TargetError, match=line) as failure:
         Target.parse(tmp_path / "x.db").check_readable()
+    assert failure.value.remedy
 
 
 @pytest.mark.parametrize("check", ["check_readable", "check_writable"])
@@ -194,6 +219,13 @@ def test_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="does not exist"):
         Target.parse(tmp_path / "no" / "x.db").check_writable()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    """A file where a folder should be is named as what it is, not as something to be made."""
+    (tmp_path / "state.db").touch()
+    with pytest.raises(TargetError, match=r"state\.db is no folder; check the path"):
+        Target.parse(tmp_path / "state.db" / "x.db").check_writable()
 
 
 def test_new_file_may_be_written_and_is_not_made(tmp_path: Path) -> None:

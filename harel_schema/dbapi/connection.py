@@ -28,7 +28,10 @@ _COMMIT = read("COMMIT")
 _ROLLBACK = read("ROLLBACK")
 _BEGIN = {mode: read(f"BEGIN {mode}") for mode in _MODES}
 _CLOSED = "the connection is closed"
-_FORKED = "the connection belongs to the process that opened it, not to a fork of it"
+_FORKED = (
+    "the connection belongs to the process that opened it, not to a fork of it; "
+    "connect again here, with an engine after `engine.dispose(close=False)`"
+)
 
 
 class Connection:
@@ -72,8 +75,13 @@ class Connection:
         _connections.add(self)
 
     def __repr__(self) -> str:
-        state = f" ({self._refusal})" if self._refusal else ""
+        state = f" ({self._refusal.partition('; ')[0]})" if self._refusal else ""
         return f"<Connection to {self.target} by {self.driver}{state}>"
+
+    @property
+    def usable(self) -> bool:
+        """Whether the connection is open, and opened by this process and no parent of it."""
+        return self._refusal is None
 
     @property
     def isolation_level(self) -> str | None:

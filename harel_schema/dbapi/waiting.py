@@ -50,5 +50,5 @@ def patiently(action: Callable[[], T], timeout: float, busy: BusyError) -> T:
     raise BusyError(
         f"{message} (waited {time.monotonic() - started:.1f} s)",
         code=code,
-        remedy="try again, or raise the timeout",
+        remedy="end the transaction of the other connection, or try again later",
     )

@@ -17,6 +17,7 @@ from harel_schema.hrana import messages as m
 from harel_schema.hrana.decode import decode_pipeline
 from harel_schema.hrana.encode import encode_cursor, encode_pipeline
 from harel_schema.hrana.responses import from_response
+from harel_schema.target import AUTH_REMEDY
 
 T = TypeVar("T")
 
@@ -215,7 +216,7 @@ def exchange(
             if session.token != token:
                 continue
         if attempt >= session.retry.times or not _may_repeat(outcome, repeatable=repeatable):
-            raise _error_of(outcome, session, token)
+            raise _error_of(outcome, session, token, repeatable=repeatable)
         yield Wait(session.retry.delay(attempt))
         attempt += 1
 
@@ -236,8 +237,12 @@ def _is_ours(reply: Reply, *, binary: bool) -> bool:
     return not binary or not reply.content_type.startswith(("text/", "application/json"))
 
 
-def _error_of(outcome: Reply | Failure, session: Session, token: str | None) -> e.Error:
+def _error_of(
+    outcome: Reply | Failure, session: Session, token: str | None, *, repeatable: bool
+) -> e.Error:
     if isinstance(outcome, Failure):
+        if repeatable and outcome.error.sent:
+            outcome.error.remedy = "check that the server is well, and run it again: that is safe"
         return outcome.error
     return from_response(outcome.status, outcome.body, where=session.url, token=token)
 
@@ -260,6 +265,6 @@ def _checked(token: str) -> str:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise e.AuthError(
             "the token is empty or has characters that no token has",
-            remedy="pass a valid token with --auth-token or TURSO_AUTH_TOKEN",
+            remedy=AUTH_REMEDY,
         )
     return token

@@ -11,6 +11,7 @@ import orjson
 from harel_schema import errors as e
 from harel_schema.hrana.decode import decode_error
 from harel_schema.hrana.faults import from_server, one_line
+from harel_schema.target import AUTH_REMEDY
 
 # Texts of failures that the server reports with an HTTP status and no code.
 _CODES_BY_TEXT: Final = {
@@ -20,10 +21,13 @@ _CODES_BY_TEXT: Final = {
     "Arguments do not match SQL parameters": "ARGS_INVALID",
 }
 
+_NO_LIBSQL: Final = "check that the URL is a libSQL server's"
 _REMEDIES: Final[dict[int, str | None]] = {
     HTTPStatus.BAD_REQUEST: None,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "send fewer rows in a request",
     HTTPStatus.TOO_MANY_REQUESTS: "try again later",
+    # A server that cannot POST at all says so with a 5xx.
+    HTTPStatus.NOT_IMPLEMENTED: _NO_LIBSQL,
 }
 
 _EXCERPT_CHARS: Final = 200
@@ -74,8 +78,7 @@ def _auth_error(
         what = f"the token does not allow this on {where} (HTTP {status}){said}"
     else:
         what = f"the token was refused by {where} (HTTP {status}){said}"
-    remedy = "pass a valid token with --auth-token or TURSO_AUTH_TOKEN"
-    return e.AuthError(what, code=code, remedy=remedy)
+    return e.AuthError(what, code=code, remedy=AUTH_REMEDY)
 
 
 def _read_body(body: bytes) -> tuple[str, str | None]:
@@ -115,8 +118,8 @@ def _from_text(text: str) -> e.Error | None:
 def _status_remedy(status: int, text: str) -> str | None:
     if status == HTTPStatus.NOT_FOUND and "Namespace" in text:
         return "create the namespace, or correct the host name"
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in _REMEDIES:
         return "try again later, and look into the server's log"
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return "redirects are not followed: use the final URL"
-    return _REMEDIES.get(status, "check that the URL is a libSQL server's")
+    return _REMEDIES.get(status, _NO_LIBSQL)

@@ -74,7 +74,7 @@ def failure(exc: httpx.RequestError, url: str, watch: HeadWatch) -> Failure:
     sent = not (isinstance(exc, _NEVER_SENT) or watch.failed)
     where = url.split("/v3-protobuf", maxsplit=1)[0]
     kind = e.RequestTimeout if isinstance(exc, httpx.TimeoutException) else e.ConnectionLost
-    error = kind(_message(exc, where, sent=sent), sent=sent, remedy=_remedy(sent=sent))
+    error = kind(_message(exc, where, sent=sent), sent=sent, remedy=_remedy(exc, sent=sent))
     error.__cause__ = exc
     return Failure(error)
 
@@ -108,12 +108,16 @@ def _message(exc: httpx.RequestError, where: str, *, sent: bool) -> str:
     reason = " ".join(str(exc).split()) or type(exc).__name__
     if isinstance(exc, httpx.TimeoutException):
         return f"{where} did not {'answer' if sent else 'accept a connection'} in time"
+    if "WRONG_VERSION_NUMBER" in reason:
+        return f"{where} does not speak TLS"
     if not sent:
         return f"cannot connect to {where}: {reason}"
     return f"the connection to {where} broke before the answer was complete: {reason}"
 
 
-def _remedy(*, sent: bool) -> str:
+def _remedy(exc: httpx.RequestError, *, sent: bool) -> str:
+    if "WRONG_VERSION_NUMBER" in str(exc):
+        return "name it by http://, or libsql://…?tls=0"
     if sent:
         return "it may have been applied: look before you send it again"
     return "check the URL, and that the server runs"

@@ -229,7 +229,8 @@ def _run(job: Job, connection: sa.Connection, work: Work, what: str) -> None:
         if isinstance(error.orig, _TRANSIENT):
             raise
         raise MigrationError(
-            f"{label(job.database)}: {what} failed and was rolled back: {error.orig}"
+            f"{label(job.database)}: {what} failed and was rolled back: {error.orig}",
+            remedy="`harel-schema check` names what is in the way",
         ) from error
 
 

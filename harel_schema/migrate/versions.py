@@ -35,7 +35,7 @@ def heads(context: MigrationContext) -> tuple[str, ...]:
         rows = ", ".join(sorted(map(repr, found)))
         raise MigrationError(
             f"{table} holds {len(found)} rows ({rows}) where there must be one",
-            remedy="find out which is true and stamp it (alembic stamp --purge REVISION)",
+            remedy="find out which is true and `harel-schema stamp --purge --revision` it",
         )
     if found and context.script and found[0] not in identifiers(context.script):
         raise UnknownRevision(

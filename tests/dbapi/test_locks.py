@@ -40,7 +40,7 @@ def test_gives_up_after_the_timeout(pair, open_local):
     one.begin()
     waiter = open_local(timeout=0.2)
     started = time.monotonic()
-    with pytest.raises(BusyError, match=r"state\.db.*locked.*waited 0\.2 s.*timeout"):
+    with pytest.raises(BusyError, match=r"state\.db.*locked.*waited 0\.2 s.*try again"):
         waiter.execute("INSERT INTO t VALUES (1, 1)")
     assert 0.2 <= time.monotonic() - started < 2
     assert not waiter.in_transaction

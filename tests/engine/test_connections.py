@@ -48,6 +48,35 @@ def test_a_statement_that_fails_leaves_the_connection() -> None:
     assert not Dialect().is_disconnect(BusyError("locked"), None, None)
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("pre_ping", [True, False])
+def test_a_forked_worker_gets_connections_of_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, pre_ping: bool
+) -> None:
+    """After a fork the pool gives up the parent's connection: with a ping in silence, else once."""
+    engine = create_engine(tmp_path / "state.db", pool_pre_ping=pre_ping)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (a)")
+    child = os.fork()
+    if child == 0:
+        failures = 0
+        try:
+            for _ in range(3):
+                try:
+                    with engine.begin() as connection:
+                        connection.exec_driver_sql("INSERT INTO t VALUES (1)")
+                except DBAPIError as error:
+                    failures += 1 if error.connection_invalidated else 10
+            failures += 100 * len(caplog.records)
+        finally:
+            os._exit(failures)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (0 if pre_ping else 1)
+    with engine.connect() as connection:
+        count = connection.exec_driver_sql("SELECT count(*) FROM t").scalar()
+    assert count == (3 if pre_ping else 2)
+    engine.dispose()
+
+
 def test_an_engine_works_again_after_the_server_did_not(sqld: Server) -> None:
     """A connection that broke fails once, and the next one from the pool works."""
     engine = create_engine(sqld.url)

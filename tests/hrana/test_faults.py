@@ -144,8 +144,25 @@ async def test_silence_is_a_timeout_and_not_repeated(
     with pytest.raises(e.RequestTimeout, match="in time") as failure:
         await client.execute(ONE, idempotent=True)
     assert failure.value.sent
+    assert "run it again: that is safe" in str(failure.value)
     assert len(proxy.requests) == 1
     assert (await client.execute(ONE)).rows == [(1,)]
+
+
+async def test_a_write_without_an_answer_says_to_look_first(connect: Any, proxy: Any) -> None:
+    """What to do next differs from a read's: the write may have been applied."""
+    client = await connect(proxy.url, timeout=0.05)
+    proxy.script(Hang())
+    with pytest.raises(e.RequestTimeout, match="look before you send it again"):
+        await client.execute(INSERT)
+
+
+async def test_tls_to_a_server_without_it_names_the_scheme(connect: Any, sqld: Any) -> None:
+    """A server without TLS, named by https://, is told from one that does not run."""
+    client = await connect(sqld.url.replace("http:", "https:"))
+    with pytest.raises(e.ConnectionLost, match="does not speak TLS; name it by http://") as failure:
+        await client.execute(ONE)
+    assert not failure.value.sent
 
 
 async def test_paused_server_is_a_timeout(connect: Any, sqld: Any) -> None:
@@ -166,6 +183,8 @@ async def test_paused_server_is_a_timeout(connect: Any, sqld: Any) -> None:
         (Answer(401, b'{"error":"why"}'), e.AuthError, "asks for a token (HTTP 401): why; pass"),
         (Answer(403, b""), e.AuthError, "TURSO_AUTH_TOKEN"),
         (Answer(404, b""), e.ServerError, "check that the URL is a libSQL server's"),
+        (Answer(405, b""), e.ServerError, "check that the URL is a libSQL server's"),
+        (Answer(501, HTML, "text/html"), e.ServerError, "check that the URL is a libSQL server's"),
         (
             Answer(404, b'{"error":"Namespace `x` doesn\'t exist"}'),
             e.ServerError,
