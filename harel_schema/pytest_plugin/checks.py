@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -16,7 +17,7 @@ from harel_schema.report.differences import difference_lines
 from harel_schema.target import TOKEN_VARIABLES, Target, with_environment_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from harel_schema.drift import Difference
 
@@ -33,43 +34,62 @@ __all__ = [
 _ASTRAY: Final = (Kind.VERSION_DOUBLED, Kind.VERSION_UNKNOWN, Kind.VERSION_AHEAD)
 
 
+def _told(check: Callable[..., None]) -> Callable[..., None]:
+    """Let a test fail with the line of an error of ours, not with our stack."""
+
+    @wraps(check)
+    def told(**fixtures: Any) -> None:
+        line: str | None = None
+        try:
+            check(**fixtures)
+        except HarelSchemaError as error:
+            line = str(error)
+        # Outside of the except clause, so that pytest does not show the error twice.
+        if line is not None:
+            pytest.fail(line, pytrace=False)
+
+    return told
+
+
+@_told
 def single_head(harel_target: Any, harel_prefix: str) -> None:
     """The migrations end in one revision, and the database is at one of theirs."""
-    with _told():
-        chain = migrate.history()
-        heads = {each.revision for each in chain} - {each.down_revision for each in chain}
-        if len(heads) != 1:
-            pytest.fail(f"the migrations have {len(heads)} heads: {', '.join(sorted(heads))}")
-        found = drift.check(_parsed(harel_target), prefix=harel_prefix)
-        _fail([each for each in found if each.kind in _ASTRAY])
+    chain = migrate.history()
+    heads = {each.revision for each in chain} - {each.down_revision for each in chain}
+    if len(heads) != 1:
+        pytest.fail(
+            f"the migrations have {len(heads)} heads: {', '.join(sorted(heads))}", pytrace=False
+        )
+    found = drift.check(_parsed(harel_target), prefix=harel_prefix)
+    _fail([each for each in found if each.kind in _ASTRAY])
 
 
+@_told
 def upgrade_from_base(harel_scratch: tuple[Any, str]) -> None:
     """An empty database goes up to head, and after each revision has what that one promises."""
     target, prefix = harel_scratch
-    with _told():
-        for revision in migrate.history():
-            migrate.upgrade(_parsed(target), revision.revision, prefix)
-            _check(target, prefix)
+    for revision in migrate.history():
+        migrate.upgrade(_parsed(target), revision.revision, prefix)
+        _check(target, prefix)
 
 
+@_told
 def schema_equals_models(harel_target: Any, harel_prefix: str) -> None:
     """The database has what its revision promises."""
-    with _told():
-        _check(harel_target, harel_prefix)
+    _check(harel_target, harel_prefix)
 
 
+@_told
 def up_down_up(harel_scratch: tuple[Any, str]) -> None:
     """Up, down to nothing and up again leaves the same schema."""
     target, prefix = harel_scratch
-    with _told():
-        migrate.upgrade(_parsed(target), "head", prefix)
-        migrate.downgrade(_parsed(target), "base", prefix)
-        left = set(_tables(target, prefix)) - {version_table(prefix)}
-        if left:
-            pytest.fail(f"a downgrade to base left {', '.join(sorted(left))}", pytrace=False)
-        migrate.upgrade(_parsed(target), "head", prefix)
-        _check(target, prefix)
+    migrate.upgrade(_parsed(target), "head", prefix)
+    migrate.downgrade(_parsed(target), "base", prefix)
+    left = set(_tables(target, prefix)) - {version_table(prefix)}
+    if left:
+        pytest.fail(f"a downgrade to base left {', '.join(sorted(left))}", pytrace=False)
+    migrate.upgrade(_parsed(target), "head", prefix)
+    _check(target, prefix)
 
 
 CHECKS: Final[tuple[Callable[..., None], ...]] = (
@@ -110,16 +130,3 @@ def _fail(differences: Sequence[Difference]) -> None:
     if differences:
         lines = [line for each in differences for line in difference_lines(each)]
         pytest.fail("\n".join(lines), pytrace=False)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Let a test fail with the line of an error of ours, not with our stack."""
-    try:
-        yield
-    except HarelSchemaError as error:
-        line = str(error)
-    else:
-        return
-    # Outside of the except clause, so that pytest does not show the error twice.
-    pytest.fail(line, pytrace=False)
