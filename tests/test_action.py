@@ -109,6 +109,19 @@ def test_the_action_is_one_by_the_official_schema(action: dict[str, Any]) -> Non
     assert not any("${{" in text for text in scripts)
 
 
+def test_the_workflow_in_the_docs_is_one(root: Path, action: dict[str, Any]) -> None:
+    """What docs/ci.md offers to copy is a valid workflow, and gives inputs that exist."""
+    text = (root / "docs" / "ci.md").read_text(encoding="utf-8")
+    workflow, hooks = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    # YAML 1.1 reads the key `on` as a truth value.
+    workflow["on"] = workflow.pop(True)
+    assert schemas.problems(workflow, schemas.WORKFLOW) == []
+    (step,) = workflow["jobs"]["drift"]["steps"]
+    assert set(step["with"]) <= set(action["inputs"])
+    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert hooks["repos"][0]["hooks"][0]["id"] == hook["id"]
+
+
 def test_no_drift_passes(use, tmp_path: Path) -> None:
     """A database without drift: no annotation, the outputs, a summary, exit 0."""
     migrate.upgrade(tmp_path / "state.db")
