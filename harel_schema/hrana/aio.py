@@ -14,7 +14,7 @@ from harel_schema.hrana import flow as f
 from harel_schema.hrana import messages as m
 from harel_schema.hrana.decode import CursorDecoder
 from harel_schema.hrana.streams import StreamState
-from harel_schema.hrana.transport import HeadWatch, cut_off, failure, reply, settings
+from harel_schema.hrana.transport import HeadWatch, cut_off, failure, is_read, reply, settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -177,7 +177,7 @@ class AsyncClient:
             if stream and response.is_success:
                 return reply(response, b"", stream=True)
             async with aclosing(response):
-                return reply(response, await response.aread())
+                return reply(response, await _read(response))
         except httpx.RequestError as exc:
             return failure(exc, action.url, watch)
 
@@ -264,3 +264,12 @@ class AsyncStream:
 
     def __repr__(self) -> str:
         return f"<AsyncStream of {self._client!r}>"
+
+
+async def _read(response: httpx.Response) -> bytes:
+    if response.is_success:
+        return await response.aread()
+    body, chunks = b"", response.aiter_bytes()
+    while not is_read(response) and (chunk := await anext(chunks, b"")):
+        body += chunk
+    return body

@@ -15,7 +15,7 @@ from harel_schema.hrana import flow as f
 from harel_schema.hrana import messages as m
 from harel_schema.hrana.decode import CursorDecoder
 from harel_schema.hrana.streams import StreamState
-from harel_schema.hrana.transport import HeadWatch, cut_off, failure, reply, settings
+from harel_schema.hrana.transport import HeadWatch, cut_off, failure, is_read, reply, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -169,7 +169,7 @@ class Client:
             if stream and response.is_success:
                 return reply(response, b"", stream=True)
             with closing(response):
-                return reply(response, response.read())
+                return reply(response, _read(response))
         except httpx.RequestError as exc:
             return failure(exc, action.url, watch)
 
@@ -250,3 +250,12 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<Stream of {self._client!r}>"
+
+
+def _read(response: httpx.Response) -> bytes:
+    if response.is_success:
+        return response.read()
+    body, chunks = b"", response.iter_bytes()
+    while not is_read(response) and (chunk := next(chunks, b"")):
+        body += chunk
+    return body

@@ -90,6 +90,18 @@ def cut_off(exc: httpx.RequestError, where: str) -> e.ConnectionLost:
     )
 
 
+def is_read(response: httpx.Response) -> bool:
+    """Tell whether enough of a response's body was read: of a refusal, all that was announced.
+
+    sqld refuses a request before it has read it, and then closes the connection or not: what is
+    sent through it next may be lost. httpx gives up a connection whose response was not read to
+    its very end, and that comes after the last byte.
+    """
+    length = response.headers.get("content-length", "")
+    announced = not response.is_success and length.isdecimal()
+    return announced and response.num_bytes_downloaded >= int(length)
+
+
 def reply(response: httpx.Response, body: bytes, *, stream: bool = False) -> Reply:
     """Return the outcome of a request that got a response."""
     if not stream:

@@ -89,6 +89,18 @@ async def test_token_is_asked_for_once_and_again_after_a_refusal(
     assert (tokens, client.requests_sent) == ([], 3)
 
 
+@pytest.mark.parametrize("body", [b'{"error":"no"}', b""])
+async def test_nothing_is_sent_through_a_connection_after_a_refusal(
+    connect: Any, proxy: Any, body: bytes
+) -> None:
+    """A server may close it for what it did not read: the next request takes a new one."""
+    client = await connect(proxy.url, auth_token=iter(["old", "new"]).__next__)
+    proxy.script(Answer(401, body))
+    assert (await client.execute(ONE)).rows == [(1,)]
+    assert (await client.execute(ONE)).rows == [(1,)]
+    assert (client.requests_sent, proxy.connections) == (3, 2)
+
+
 async def test_second_refusal_is_final(connect: Any, guarded: Server, key: JwtKey) -> None:
     """A callable that gives another bad token is not asked for ever."""
     tokens = [key.token(expires_in=-3600), key.token(expires_in=-3000), key.token()]
