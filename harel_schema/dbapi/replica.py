@@ -21,7 +21,7 @@ from harel_schema.dbapi.changes import in_order
 from harel_schema.dbapi.libsql import LibsqlSession
 from harel_schema.dbapi.local import LocalSession, Sqlite3Session
 from harel_schema.dbapi.remote import RemoteSession
-from harel_schema.dbapi.statements import Kind, Statement
+from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.dbapi.steps import writes
 from harel_schema.dbapi.syncer import Syncer, lock_of
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["ReplicaSession"]
 
 _PROBE_SECONDS = 10.0
+_NOTHING = read("SELECT 1")
 _REFUSALS = (401, 403)
 _logger = logging.getLogger("harel_schema.replica")
 
@@ -85,19 +86,38 @@ class ReplicaSession:
             raise e.ConnectionLost(
                 f"{primary} cannot be reached", sent=False, remedy="a new replica needs its primary"
             )
-        syncer = Syncer(self.driver, target, primary, interval=interval, silence=silence)
+        if not unreachable:
+            # The library takes seconds to find out that it is refused.
+            self._check()
+        syncer = Syncer(
+            self.driver,
+            target,
+            primary,
+            interval=interval,
+            silence=silence,
+            check=self._check,
+        )
         try:
             syncer.sync()
-        except e.ConnectionLost as failed:
+        except e.OperationalError as failed:
             if not existed:
                 syncer.close()
                 _remove(target.path)
                 raise
-            if unreachable or isinstance(failed, e.RequestTimeout):
+            if isinstance(failed, e.AuthError):
+                raise
+            if isinstance(failed, e.ConnectionLost):
                 _logger.warning("%s is as old as its last sync: %s", target, failed.message)
             else:
-                _mend(target, syncer)
+                _fetch_anew(target, syncer, failed)
+        except BaseException:
+            syncer.close()
+            raise
         return syncer
+
+    def _check(self) -> None:
+        """Raise what is wrong with the primary, or with the token for it."""
+        self._primary.run_reads([_NOTHING])
 
     @property
     def in_transaction(self) -> bool:
@@ -208,20 +228,13 @@ def _check_file(target: Target) -> None:
         )
 
 
-def _mend(target: Target, syncer: Syncer) -> None:
-    """Sync once more; fetch the file anew when it can no longer be synced, as after a crash."""
+def _fetch_anew(target: Target, syncer: Syncer, failed: e.Error) -> None:
+    """Replace a file that cannot be synced, as after a crash."""
     assert target.path is not None  # noqa: S101 - the caller has a file
     syncer.close()
-    try:
-        syncer.sync()
-    except e.ConnectionLost as failed:
-        syncer.close()
-        _remove(target.path)
-        syncer.sync()
-        warnings.warn(
-            f"the replica {target} was fetched anew, for it could not be synced: {failed.message}",
-            stacklevel=2,
-        )
+    _remove(target.path)
+    syncer.sync()
+    warnings.warn(f"{failed.message}; it was fetched anew", stacklevel=2)
 
 
 def _remove(path: Path) -> None:

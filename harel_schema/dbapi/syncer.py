@@ -21,6 +21,7 @@ from harel_schema.dbapi import failures, replicate
 from harel_schema.dbapi.replicate import LOCKED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from harel_schema.target import Target
@@ -34,11 +35,11 @@ class Syncer:
     """The process that syncs the file of the replica `target` with the database `primary`.
 
     `library` speaks the primary's sync protocol. `interval` is how often it syncs by itself, in
-    seconds, None for never. A sync that makes no progress for `silence` seconds is given up. One
-    thread at a time may use it.
+    seconds, None for never. A sync that makes no progress for `silence` seconds is given up.
+    `check` raises what is wrong with the primary. One thread at a time may use it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword
         self,
         library: str,
         target: Target,
@@ -46,6 +47,7 @@ class Syncer:
         *,
         interval: float | None,
         silence: float,
+        check: Callable[[], object],
     ) -> None:
         assert target.path is not None  # noqa: S101 - the caller has a file
         self._library = library
@@ -54,6 +56,7 @@ class Syncer:
         self._primary = primary
         self._interval = interval
         self._silence = silence
+        self._check = check
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -64,17 +67,25 @@ class Syncer:
     def sync(self) -> None:
         """Fetch what the primary has committed.
 
-        Raises `ConnectionLost` or `AuthError`, `RequestTimeout` after the silence, and
-        `InterfaceError` when another process syncs the file.
+        Raises what is wrong with the primary, `RequestTimeout` after the silence, `InterfaceError`
+        when another process syncs the file, and `OperationalError` when it cannot be synced.
         """
         try:
             self._sync()
-        except e.AuthError:
-            if not callable(self._primary.auth_token):
-                raise
-            # The library keeps the token that it was opened with.
+        except e.RequestTimeout:
+            raise
+        except e.ConnectionLost:
+            # The library says the same of a server that is gone and a token that is refused.
+            self._check()
+            # It keeps the token that it was opened with; a new process asks for a new one.
             self.close()
-            self._sync()
+            try:
+                self._sync()
+            except e.ConnectionLost as failed:
+                raise e.OperationalError(
+                    f"the replica {self._target} can no longer be synced: {failed.message}",
+                    remedy="open it again, and it is fetched anew",
+                ) from failed
 
     def close(self) -> None:
         """End the process."""
