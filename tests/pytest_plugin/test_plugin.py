@@ -179,15 +179,17 @@ def test_a_disposable_database_that_cannot_be_migrated_is_tidied_up(
     pytester.makeconftest("""
         import pytest
         from harel_schema import migrate
+        from harel_schema.errors import MigrationError
 
         @pytest.fixture(autouse=True)
         def broken(monkeypatch):
             def downgrade(*args, **options):
-                raise migrate.MigrationError("no")
+                raise MigrationError("the way down is blocked")
             monkeypatch.setattr(migrate, "downgrade", downgrade)
     """)
     with closing(sqlite3.connect(state)) as connection:
         before = connection.execute("SELECT name FROM sqlite_schema").fetchall()
         result = suite("--harel-target", state, "--harel-disposable", "-k", "up_down_up")
         assert ran(result) == {"harel-schema::up_down_up": "FAILED"}
+        result.stdout.fnmatch_lines(["the way down is blocked"])
         assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == before
