@@ -94,6 +94,7 @@ class LibsqlStore(Base):
         super().__init__(given)
         self._backend = open_backend(given)
         self._group = Group(self._backend.attempt)
+        self._patience = given.timeout + given.request_timeout
         try:
             self._prepare()
         except BaseException:
@@ -299,11 +300,18 @@ class LibsqlStore(Base):
         self._backend.sync()
 
     def close(self) -> None:
-        """Close the store. Closing twice is fine; any other call then raises `StoreError`."""
+        """Close the store when what other threads handed in is done. Closing twice is fine.
+
+        It waits no longer than `timeout` and `request_timeout` together; what is not done by then
+        fails. Any other call raises `StoreError` from now on.
+        """
         if self._closed or self._pid != os.getpid():
             return
         self._closed = True
-        self._backend.close()
+        try:
+            self._group.finish(self._patience)
+        finally:
+            self._backend.close()
 
     def __enter__(self) -> Self:
         return self

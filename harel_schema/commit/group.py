@@ -27,6 +27,9 @@ MAX_BYTES = 4 * 1024 * 1024
 _QUIET_TURNS = 2
 
 
+_LOOK = 0.002
+
+
 class Attempt(Protocol):
     """One run of some units.
 
@@ -110,6 +113,12 @@ class Group:
             self._leave(ticket)
             raise
         return cast("Outcome", ticket.outcome).unwrap()  # type: ignore[no-any-return]
+
+    def finish(self, timeout: float) -> None:
+        """Wait until nothing is being committed, for at most `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while self._leader is not None and time.monotonic() < deadline:
+            time.sleep(_LOOK)
 
     def _enter(self, ticket: _Ticket) -> threading.Lock | None:
         """Queue up; return the lock to sleep on, or None when the ticket leads."""

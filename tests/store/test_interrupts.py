@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harel_schema import AsyncLibsqlStore, LibsqlStore
-from harel_schema.errors import ConnectionLost, StoreError
+from harel_schema.errors import ConnectionLost, Error, StoreError
 from harel_schema.models import Event, Execution
+from tests.store.conftest import arguments
 from tests.store.support import full_commit, rows
 from tests.store.test_group import held
 from tests.support.proxy import FaultyProxy, Hang
@@ -292,6 +293,45 @@ async def test_closing_waits_for_what_was_handed_in(async_store) -> None:
     assert [exe.version for exe in exes] == [1] * 5
     with pytest.raises(StoreError, match="closed"):
         await async_store.load("e0")
+
+
+@pytest.mark.parametrize("kind", ["local", "remote", "replica"])
+def test_closing_waits_for_the_commits_of_other_threads(request, kind) -> None:
+    """Commits that other threads handed in before close() are committed; later ones are refused."""
+    with LibsqlStore(**arguments(request, "libsql" if kind == "local" else kind)) as store:
+        exes = [new(f"e{at}") for at in range(4)]
+        with ThreadPoolExecutor(5) as pool:
+            with held(store):
+                saves = []
+                for at, exe in enumerate(exes):
+                    saves.append(pool.submit(store.save, exe))
+                    while not (store._group._running and len(store._group._waiting) == at):
+                        pass
+                closing = pool.submit(store.close)
+                while not store._closed:
+                    pass
+                with pytest.raises(StoreError, match="closed"):
+                    store.save(new("late"))
+                assert not closing.done()
+            assert [save.result() for save in saves] == [None] * 4
+            closing.result()
+        assert [exe.version for exe in exes] == [1] * 4
+
+
+def test_closing_does_not_wait_for_ever(sqld) -> None:
+    """A server that hangs holds close() up no longer than a request may take."""
+    with (
+        FaultyProxy(sqld.url) as proxy,
+        ThreadPoolExecutor(1) as pool,
+        LibsqlStore(proxy.url, timeout=0.1, request_timeout=0.5) as store,
+    ):
+        hang = Hang()
+        proxy.script(hang, *[Hang()] * 3)
+        save = pool.submit(store.save, new("e"))
+        assert hang.arrived.wait(10)
+        store.close()
+        with pytest.raises(Error):
+            save.result(10)
 
 
 async def test_a_dropped_store_ends_its_thread() -> None:
