@@ -1,11 +1,12 @@
 """Runs a move again and again, ended without a word at one step after another.
 
-Started as ``python -m tests.move.killing ORIGINAL SOURCE DEST WHAT STRIDE``: ORIGINAL is a file,
-SOURCE and DEST are files or servers. A step is a commit to a file or a request to a server, or
-with ``statements`` as WHAT anything that a move asks of a database; the move is killed right before
-it and right after. For each, or each STRIDEth of them, a child process moves a copy of ORIGINAL
-in SOURCE, to which somebody writes meanwhile, and ends there by `os._exit`. Then both ends are
-looked at and written to, and a second child moves to the end. Prints one JSON object a step.
+Started as ``python -m tests.move.killing ORIGINAL SOURCE DEST WHAT PHASE STRIDE``: ORIGINAL is a
+file, SOURCE and DEST are files or servers. A step is a commit to a file or a request to a server,
+or with ``statements`` as WHAT anything that a move asks of a database; the move is killed right
+before it and right after. For each of them from PHASE on, or each STRIDEth, a child process moves a
+copy of ORIGINAL in SOURCE, to which somebody writes meanwhile, and ends there by `os._exit`. Then
+both ends are looked at and written to, and a second child moves to the end. Prints one JSON object
+a step.
 """
 
 from __future__ import annotations
@@ -73,11 +74,17 @@ def kill_at(number: int, what: str) -> None:
             setattr(owner, name, counted(getattr(owner, name)))
 
 
-def moving(source: str, dest: str) -> None:
-    """Move, and write to the source when changes are carried over and when writers are stopped."""
+def moving(source: str, dest: str, phase: str, kill) -> None:
+    """Move, and write to the source when changes are carried over and when writers are stopped.
+
+    `kill` is called when `phase` begins.
+    """
     left = dict(WRITES)
+    waiting = [kill]
 
     def progress(report):
+        if report.phase == phase and waiting:
+            waiting.pop()()
         for sql in left.pop(report.phase, ()):
             write(source, sql)
 
@@ -171,12 +178,13 @@ def fresh(original: str, source: str) -> None:
         shutil.copy(original, source)
 
 
-def one_step(original: str, source: str, dest: str, what: str, number: int) -> dict[str, object]:
+def one_step(  # noqa: PLR0913, PLR0917 - the command line
+    original: str, source: str, dest: str, what: str, phase: str, number: int
+) -> dict[str, object]:
     """Kill a move at a step; return what is true then, and after the next run."""
 
     def killed() -> None:
-        kill_at(number, what)
-        moving(source, dest)
+        moving(source, dest, phase, lambda: kill_at(number, what))
 
     found: dict[str, object] = {"step": number}
     found["ready"] = in_child(lambda: (fresh(original, source), wipe(dest)))
@@ -196,13 +204,13 @@ def one_step(original: str, source: str, dest: str, what: str, number: int) -> d
 
 def main() -> None:
     """Go through the steps until a move gets to its end."""
-    original, source, dest, what, stride = sys.argv[1:]
+    original, source, dest, what, phase, stride = sys.argv[1:]
     # Made once here, and not in every child.
     for revision in ("head", chain()[-1]):
         drift.expected(revision, "harel")
     number = 0
     while True:
-        found = one_step(original, source, dest, what, number)
+        found = one_step(original, source, dest, what, phase, number)
         print(json.dumps(found), flush=True)
         if found["exit"] == 0:
             return
