@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harel_schema import dbapi, introspect
+from harel_schema.drift import legacy
 from harel_schema.drift.compare import schema_differences
 from harel_schema.drift.data import data_differences
 from harel_schema.drift.model import Difference, Drift, Kind
@@ -85,6 +86,8 @@ def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = 
         best = revisions[-1] if bare else min(tried, key=lambda name: len(tried[name][0]))
         shape, parts = tried[best]
         version = version and _with_fix(version, best, prefix, matches=not shape)
+        if bare and version and legacy.find(found, prefix):
+            version, shape = _to_adopt(version, prefix), []
     more = schema_differences(Schema(), parts.strangers) if strict else ()
     # A remedy that drops what belongs to somebody else is none.
     strangers = [difference.model_copy(update={"fix": None}) for difference in more]
@@ -94,6 +97,13 @@ def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = 
         revision=revision,
         head=revisions[-1],
     )
+
+
+def _to_adopt(version: Difference, prefix: str) -> Difference:
+    """Say of tables that harel made before 0.7 what they are, not that others are missing."""
+    option = "" if prefix == DEFAULT_PREFIX else f" --prefix {prefix}"
+    found = "the tables of harel before 0.7"
+    return version.model_copy(update={"found": found, "fix": f"harel-schema adopt{option}"})
 
 
 def _promised(found: Schema, revision: str, prefix: str) -> Schema:

@@ -18,7 +18,7 @@ def index_differences(expected: Table, found: Table) -> Iterator[Difference]:
     """Every difference of the indexes that CREATE INDEX made."""
     matched = pairs(expected.indexes, found.indexes, _same)
     for want, got in matched.both:
-        yield from _changes(want, got)
+        yield from _changes(want, got, own=_own(want, expected) == _own(got, found))
     for want, got in matched.renamed:
         yield _difference(
             Kind.INDEX_RENAMED, want, want.name, got.name, f"{_drop(got)} {want.sql};"
@@ -29,7 +29,8 @@ def index_differences(expected: Table, found: Table) -> Iterator[Difference]:
         yield _difference(Kind.INDEX_EXTRA, got, None, _describe(got), _drop(got))
 
 
-def _changes(want: Index, got: Index) -> Iterator[Difference]:
+def _changes(want: Index, got: Index, *, own: bool) -> Iterator[Difference]:
+    """Differences of one index; `own`: its collations are those of its columns as expected."""
     fix = f"{_drop(got)} {want.sql};"
     if want.unique != got.unique:
         yield _difference(Kind.INDEX_UNIQUE, want, _unique(want), _unique(got), fix)
@@ -37,7 +38,9 @@ def _changes(want: Index, got: Index) -> Iterator[Difference]:
         yield _difference(Kind.INDEX_TERMS, want, _terms(want), _terms(got), fix)
     elif _each(want, _order) != _each(got, _order):
         yield _difference(Kind.INDEX_ORDER, want, _terms(want), _terms(got), fix)
-    if _each(want, _collation) != _each(got, _collation) and len(want.terms) == len(got.terms):
+    # What a column's own collation does to its indexes is told with the column.
+    collations = not own and _each(want, _collation) != _each(got, _collation)
+    if collations and len(want.terms) == len(got.terms):
         yield _difference(Kind.INDEX_COLLATION, want, _terms(want), _terms(got), fix)
     if want.where != got.where:
         yield _difference(Kind.INDEX_WHERE, want, _where(want), _where(got), fix)
@@ -65,6 +68,15 @@ def _order(term: Term) -> bool:
 
 def _collation(term: Term) -> str:
     return term.collation
+
+
+def _own(index: Index, table: Table) -> list[str | None]:
+    """The collation of each term, None where it is that of the column."""
+    columns = (table.by_name.get(term.text) for term in index.terms)
+    return [
+        None if column is not None and term.collation == column.collation else term.collation
+        for term, column in zip(index.terms, columns, strict=True)
+    ]
 
 
 def _each(index: Index, fact: Callable[[Term], object]) -> list[object]:

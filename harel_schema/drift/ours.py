@@ -71,6 +71,7 @@ def _moved(found: Schema, expected: Schema, prefix: str) -> set[str]:
         for got in found.tables:
             name = fold(got.name)
             free = name not in expected.by_name and name not in moved and not name.endswith(twin)
+            free = free and not twin.endswith(f"_{name}")
             if free and same_but_name(want, got):
                 moved.add(name)
                 break

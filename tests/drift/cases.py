@@ -6,7 +6,7 @@ from harel_schema.sql import REVISION
 from tests.drift import zoo
 
 TIMERS, OUTBOX, EXECUTIONS = "harel_timers", "harel_outbox", "harel_executions"
-GROUPS = "harel_transport_groups"
+GROUPS, MESSAGES = "harel_transport_groups", "harel_transport_messages"
 
 RENAMED_INDEX = (
     "DROP INDEX harel_transport_messages_by_group;"
@@ -188,12 +188,12 @@ REDEFINED = [
         "FOREIGN KEY (target_id) REFERENCES harel_executions (id) ON DELETE CASCADE",
     ),
     (
-        OUTBOX,
-        "target_id TEXT, ",
+        MESSAGES,
+        "locked_by TEXT, ",
         "",
         "column-missing",
-        "target_id",
-        "target_id TEXT",
+        "locked_by",
+        "locked_by TEXT",
         None,
     ),
     (
@@ -206,13 +206,13 @@ REDEFINED = [
         "note TEXT DEFAULT 'x'",
     ),
     (
-        OUTBOX,
-        "target_id TEXT",
-        "target TEXT",
+        MESSAGES,
+        "locked_by TEXT",
+        "locker TEXT",
         "column-renamed",
-        "target_id",
-        "target_id",
-        "target",
+        "locked_by",
+        "locked_by",
+        "locker",
     ),
 ]
 

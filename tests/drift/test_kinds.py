@@ -109,3 +109,13 @@ def test_every_kind_has_a_test(request: pytest.FixtureRequest):
     }
     assert named | elsewhere == set(Kind)
     assert not named & elsewhere
+
+
+def test_a_column_s_collation_is_told_once_and_not_for_its_indexes_too(
+    migrated: sqlite3.Connection,
+):
+    """An index follows the collation of its column, and making it again would mend nothing."""
+    old, new = "definition_id TEXT", "definition_id TEXT COLLATE NOCASE"
+    redefine(migrated, "harel_executions", old, new)
+    (difference,) = checked(migrated)
+    assert (difference.kind, difference.name) == (Kind.COLUMN_COLLATION, "definition_id")
