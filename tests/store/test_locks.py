@@ -60,20 +60,33 @@ WRITER = """
 import sys
 from harel_schema import LibsqlStore
 from harel_schema.models import Event, Execution
-with LibsqlStore(sys.argv[1], driver=sys.argv[2], durability="normal") as store:
-    exe = Execution(id=sys.argv[3], definition_id="d")
-    for at in range(50):
-        store.commit(exe, [("t", Event(kind="k"))])
+path, driver, name, commits = sys.argv[1:]
+with LibsqlStore(path, driver=driver) as store:
+    exe = Execution(id=name, definition_id="d")
+    for at in range(int(commits)):
+        store.commit(exe, [("t", Event(kind="k"))], f"ev{at}")
 """
+
+
+def write_in_processes(path: Path, driver: str, *, writers: int, commits: int) -> None:
+    """Let processes commit to one file, and see that none failed and nothing is missing."""
+    command = [sys.executable, "-W", "error", "-c", WRITER, str(path), driver]
+    children = [subprocess.Popen([*command, f"e{at}", str(commits)]) for at in range(writers)]
+    assert [child.wait() for child in children] == [0] * writers
+    with LibsqlStore(path, driver=driver) as store:
+        assert [store.load(f"e{at}").version for at in range(writers)] == [commits] * writers
+        seqs = [entry.seq for entry in store.pending_outbox()]
+        assert seqs == list(range(1, writers * commits + 1))
 
 
 @pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
 def test_processes_share_a_file(driver, tmp_path: Path) -> None:
     """Several processes commit to one file and none of them fails."""
-    path = str(tmp_path / "state.db")
-    command = [sys.executable, "-W", "error", "-c", WRITER, path, driver]
-    children = [subprocess.Popen([*command, f"e{at}"]) for at in range(3)]
-    assert [child.wait() for child in children] == [0] * 3
-    with LibsqlStore(path, driver=driver) as store:
-        assert [store.load(f"e{at}").version for at in range(3)] == [50] * 3
-        assert [entry.seq for entry in store.pending_outbox()] == list(range(1, 151))
+    write_in_processes(tmp_path / "state.db", driver, writers=4, commits=60)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
+def test_eight_processes_share_a_file(driver, tmp_path: Path) -> None:
+    """Eight writers with 500 commits each, every one flushed to the disk, all finish."""
+    write_in_processes(tmp_path / "state.db", driver, writers=8, commits=500)
