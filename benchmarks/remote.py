@@ -1,7 +1,7 @@
 """Commits to a server 50 ms away: `python benchmarks/remote.py [MILLISECONDS]`.
 
 A full commit is the version check, 3 events, a processed event, 2 timers, 2 spawns and a step of
-the trace. The driver's figure is the same statements through `libsql.connect(url)`, one after another.
+the trace. The driver's figure is the same statements through `libsql.connect(url)`, one by one.
 """
 
 from __future__ import annotations
