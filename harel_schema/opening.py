@@ -117,8 +117,8 @@ def prepare(sql: Statements, database: str, *, create: bool) -> Opening:
     A generator without I/O: it yields a read (a `Statement`) or a change (a `Unit`), and is sent
     its rows or has its error thrown in. A database at head costs one read. Never changes a
     schema that exists: an older one gets a UserWarning if all that the store needs is there.
-    Raises `StoreError`, naming the command, when it is not, and for the destination of a copy or
-    a move that is not finished.
+    Raises `StoreError`, naming the command, when it is not, for the tables of harel before 0.7,
+    which have no prefix, and for the destination of a copy or a move that is not finished.
     """
     versioned = True
     try:
@@ -133,7 +133,7 @@ def prepare(sql: Statements, database: str, *, create: bool) -> Opening:
         return
     missing = yield from _missing(sql)
     if create and len(missing) == len(TABLES):
-        yield from _create(sql)
+        yield from _create(sql, database)
         missing = yield from _missing(sql)
     if missing:
         raise StoreError(
@@ -159,13 +159,20 @@ def _missing(sql: Statements) -> Generator[Statement | Unit[Any], Any, list[str]
     return [name for name in names if name not in found]
 
 
-def _create(sql: Statements) -> Opening:
+def _create(sql: Statements, database: str) -> Opening:
     # Only a database without a schema pays for importing Alembic.
-    from harel_schema.introspect.tokens import canonical, tokenize  # noqa: PLC0415
+    from harel_schema.introspect.tokens import canonical, fold, tokenize  # noqa: PLC0415
     from harel_schema.revisions import schema_sql  # noqa: PLC0415
 
+    found = [tokenize(text) for (text,) in (yield (sql.made, ()))]
+    # CREATE, TABLE, a name. New tables beside the old ones would be a second, empty life.
+    if {fold(tokens[2].text) for tokens in found}.issuperset(TABLES):
+        raise StoreError(
+            f"{database} has the tables of harel before 0.7",
+            remedy="run `harel-schema adopt` on it",
+        )
     # harel's transport may have made its own two tables, exactly as the migrations make them.
-    made = {canonical(tokenize(text)) for (text,) in (yield (sql.made, ()))}
+    made = {canonical(tokens) for tokens in found}
     transport = f"{sql.prefix}_transport_"
     statements = tuple(
         (statement, ())

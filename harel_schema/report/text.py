@@ -28,7 +28,7 @@ __all__ = [
 _NAMED = 10
 _CAVEATS = {
     "fan-out": "may wait for a fan-out of harel 0.2.0 or older, which an engine since 0.2.1 starts "
-    "again (finish them with the old release first, or see docs/adopt.md)",
+    "again (let the old release finish them first)",
     "undated": "finished before harel noted when (`harel purge` passes them over without "
     "--include-undated)",
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harel_schema import dbapi, drift, migrate
-from harel_schema.errors import MigrationError, SchemaMismatch, TargetError
+from harel_schema import LibsqlStore, dbapi, drift, migrate
+from harel_schema.errors import MigrationError, SchemaMismatch, StoreError, TargetError
 from tests.adopt.conftest import STORE, Database
 
 # Of another application, beside rows of its own.
@@ -185,6 +185,20 @@ def test_an_empty_database_and_a_missing_file_are_refused(tmp_path):
         migrate.adopt(tmp_path / "empty.db")
     assert [path.name for path in tmp_path.iterdir()] == ["empty.db"]
     assert (tmp_path / "empty.db").stat().st_size == 0
+
+
+@pytest.mark.parametrize("release", ["0.1.4", "0.6.1"])
+def test_a_store_and_a_check_name_adopt(release, file):
+    """A store makes no second set of tables beside the old ones; a check has one line for them."""
+    database = file(release)
+    before = database.fingerprint()
+    with pytest.raises(StoreError, match=r"harel before 0\.7; run `harel-schema adopt`"):
+        LibsqlStore(database.target, driver="sqlite3")
+    (found,) = drift.check(database.target, prefix="work")
+    assert (found.kind, found.fix) == ("version-missing", "harel-schema adopt --prefix work")
+    assert database.fingerprint() == before
+    migrate.adopt(database.target)
+    LibsqlStore(database.target, driver="sqlite3").close()
 
 
 def test_an_open_connection_is_used_and_left_open(file):
