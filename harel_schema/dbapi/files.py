@@ -82,9 +82,10 @@ def check_parent(target: Target) -> None:
 def open_uri(path: Path, *, read_only: bool) -> str:
     """Return the URI that opens an existing file, and creates nothing that stays.
 
-    Read-only means ``mode=ro`` when there is a journal to respect. Without one it is a
+    Read-only means ``mode=ro`` when there is a WAL to respect. Without one it is a
     connection that may write and is told not to (``query_only``): on a file in WAL mode,
-    ``mode=ro`` would make ``-wal`` and ``-shm`` and could not remove them again.
+    ``mode=ro`` would make ``-wal`` and ``-shm`` and could not remove them again, and it cannot
+    read what a killed writer left half done, because SQLite must first undo that by the journal.
     """
     mode = "ro" if read_only and not may_clean_up(path) else "rw"
     return f"file:{quote(os.fsencode(path))}?mode={mode}"
@@ -93,10 +94,8 @@ def open_uri(path: Path, *, read_only: bool) -> str:
 def may_clean_up(path: Path) -> bool:
     """Whether a read may open the file as a writer, so that it leaves nothing beside it.
 
-    False with a WAL or a rollback journal there (closing would fold it into the file), and where
-    there is no permission.
+    False with a WAL there (closing would fold it into the file), and where there is no permission.
     """
-    journals = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
-    if any(journal.exists() for journal in journals):
+    if path.with_name(f"{path.name}-wal").exists():
         return False
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["heads"]
 
+_NO_COLUMN = "no such column"
+
 
 def heads(context: MigrationContext) -> tuple[str, ...]:
     """Return the database's revision, or nothing when it has none.
@@ -26,9 +28,12 @@ def heads(context: MigrationContext) -> tuple[str, ...]:
         found = context.get_current_heads()
     except DBAPIError as error:
         # Not their subclasses: a lock or a lost connection says nothing about the table.
-        if type(error.orig) in (OperationalError, ProgrammingError):
+        if type(error.orig) in (OperationalError, ProgrammingError) and _NO_COLUMN in str(
+            error.orig
+        ):
             raise MigrationError(
-                f"{table} is not a version table of Alembic: {error.orig}"
+                f"{table} is not a version table of Alembic: {error.orig}",
+                remedy="rename it, or use another --prefix",
             ) from error
         raise
     if len(found) > 1:

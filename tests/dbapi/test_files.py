@@ -82,6 +82,23 @@ def test_reading_beside_a_crashed_writer(open_local, tmp_path):
     }
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_reading_after_a_killed_writer(open_local, tmp_path, read_only):
+    """What a killed transaction left half written is undone by its journal, and can be read."""
+    make(tmp_path / "state.db", mode="delete", rows=10)
+    code = (
+        "import os, sqlite3; c = sqlite3.connect('state.db'); c.execute('PRAGMA cache_size = 1'); "
+        "c.executemany('INSERT INTO t VALUES (zeroblob(5000))', [()] * 50); "
+        "os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)
+    assert (tmp_path / "state.db-journal").stat().st_size > 512
+    connection = open_local(read_only=read_only)
+    assert connection.execute("SELECT count(*) FROM t").fetchall() == [(10,)]
+    connection.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["state.db"]
+
+
 @pytest.mark.parametrize(
     "sql",
     [
