@@ -8,7 +8,7 @@ JOBS ?= auto
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 
 .DEFAULT_GOAL := check
-.PHONY: check demo test lint format schemas soak clean
+.PHONY: check demo test lint format generate soak clean
 
 # pytest comes last, so that its summary ends the output.
 check: lint test
@@ -28,7 +28,9 @@ format: $(READY)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-schemas: $(READY)
+# Files made from the code; a test says when they are old.
+generate: $(READY)
+	$(BIN)/python -m harel_schema.frozen
 	$(BIN)/python -m harel_schema.report.schemas docs/schemas
 
 soak: $(READY)

@@ -6,7 +6,6 @@ import io
 import threading
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alembic.config import Config
@@ -18,6 +17,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from harel_schema.errors import MigrationError
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
+from harel_schema.scripts import script_directory
 
 if TYPE_CHECKING:
     from alembic.script import Script
@@ -46,20 +46,6 @@ class Revision:
     revision: str
     down_revision: str | None
     summary: str
-
-
-def script_directory() -> Path:
-    """Return the folder of `env.py` and the revisions: in an installed package, or a checkout.
-
-    Raises `MigrationError` when the package was installed without it.
-    """
-    package = Path(__file__).resolve().parent
-    for folder in (package / "migrations", package.parent / "migrations"):
-        if (folder / "env.py").is_file():
-            return folder
-    raise MigrationError(
-        f"{package} has no migrations beside it", remedy="install harel-schema again"
-    )
 
 
 def alembic_config() -> Config:

@@ -54,7 +54,7 @@ def test_the_wheel_holds_what_the_package_needs(wheel: Path, root: Path) -> None
     } | {
         f"harel_schema/{path.relative_to(root).as_posix()}"
         for path in (root / "migrations").rglob("*")
-        if path.suffix in {".py", ".mako"}
+        if path.suffix in {".json", ".mako", ".py"}
     }
     about = {name for name in names if ".dist-info/" in name}
     assert names - about == expected

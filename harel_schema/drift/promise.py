@@ -6,6 +6,7 @@ from contextlib import closing
 from functools import cache
 
 from harel_schema import dbapi, introspect
+from harel_schema.frozen import chain, schema_sql
 from harel_schema.introspect import Schema
 
 __all__ = ["chain", "expected", "made", "transport"]
@@ -17,9 +18,6 @@ def expected(revision: str, prefix: str) -> Schema:
 
     Raises `MigrationError` for a revision that this version of the tool does not know.
     """
-    # Alembic takes 300 ms to import.
-    from harel_schema.revisions import schema_sql  # noqa: PLC0415
-
     return made(schema_sql(prefix, revision), prefix)
 
 
@@ -29,14 +27,6 @@ def transport(prefix: str) -> Schema:
     before = expected("0002", prefix)
     added = (t for t in expected("0003", prefix).tables if before.table(t.name) is None)
     return Schema(tables=tuple(added))
-
-
-@cache
-def chain() -> tuple[str, ...]:
-    """All known revisions, from the first to head."""
-    from harel_schema.revisions import history  # noqa: PLC0415 - as above
-
-    return tuple(step.revision for step in history())
 
 
 @cache

@@ -1,6 +1,6 @@
 """The JSON Schemas of what ``--format json`` prints: ``python -m harel_schema.report.schemas DIR``.
 
-`make schemas` writes those of this version to ``docs/schemas``.
+`make generate` writes those of this version to ``docs/schemas``.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def test_json_is_what_its_schema_says_and_comes_back(found: Comparison) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_the_published_schemas_are_current(root: Path, name: str) -> None:
-    """The files in docs/schemas are those of this version; `make schemas` makes them again."""
+    """The files in docs/schemas are those of this version; `make generate` makes them again."""
     published = (root / "docs" / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8")
     assert json.loads(published) == json.loads(json_schema(name))
 
