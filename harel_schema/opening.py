@@ -160,9 +160,9 @@ def _missing(sql: Statements) -> Generator[Statement | Unit[Any], Any, list[str]
 
 
 def _create(sql: Statements, database: str) -> Opening:
-    # Only a database without a schema pays for importing Alembic.
+    # Only a database without a schema pays for importing these.
+    from harel_schema.frozen import schema_sql  # noqa: PLC0415
     from harel_schema.introspect.tokens import canonical, fold, tokenize  # noqa: PLC0415
-    from harel_schema.revisions import schema_sql  # noqa: PLC0415
 
     found = [tokenize(text) for (text,) in (yield (sql.made, ()))]
     # CREATE, TABLE, a name. New tables beside the old ones would be a second, empty life.
