@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harel_schema import dbapi, introspect
@@ -86,8 +87,11 @@ def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = 
         best = revisions[-1] if bare else min(tried, key=lambda name: len(tried[name][0]))
         shape, parts = tried[best]
         version = version and _with_fix(version, best, prefix, matches=not shape)
-        if bare and version and legacy.find(found, prefix):
+        old = legacy.find(found, prefix) if bare else ()
+        if old and version:
             version, shape = _to_adopt(version, prefix), []
+            names = {table.name for each in old for table in each.tables}
+            parts = replace(parts, others=tuple(n for n in parts.others if n not in names))
     more = schema_differences(Schema(), parts.strangers) if strict else ()
     # A remedy that drops what belongs to somebody else is none.
     strangers = [difference.model_copy(update={"fix": None}) for difference in more]

@@ -194,7 +194,9 @@ def test_a_store_and_a_check_name_adopt(release, file):
     before = database.fingerprint()
     with pytest.raises(StoreError, match=r"harel before 0\.7; run `harel-schema adopt`"):
         LibsqlStore(database.target, driver="sqlite3")
-    (found,) = drift.check(database.target, prefix="work")
+    checked = drift.check(database.target, prefix="work")
+    (found,) = checked
+    assert checked.others == ()
     assert (found.kind, found.fix) == ("version-missing", "harel-schema adopt --prefix work")
     assert database.fingerprint() == before
     migrate.adopt(database.target)
