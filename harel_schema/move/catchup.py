@@ -77,23 +77,31 @@ def _batches(log: ChangeLog, found: Iterable[Sequence[object]]) -> Iterator[_Bat
 
 def _write(dest: Destination, batch: _Batch) -> None:
     layout = batch.layout
-    where, args = _among(layout, batch.keys)
+    listed, join, args = _among(layout, batch.keys)
     table = quote(layout.name)
-    work: list[Work] = [Query(f"DELETE FROM {table} {where}", args)]  # noqa: S608
+    gone = f"{listed} DELETE FROM {table} WHERE rowid IN (SELECT t.rowid {join})"  # noqa: S608
+    work: list[Work] = [Query(gone, args)]
     if batch.rows:
         work.append(Insert(layout, batch.rows))
     dest.transact(work)
-    columns = ", ".join(map(quote, layout.columns))
-    there = dest.query(Query(f"SELECT {columns} FROM {table} {where}", args))  # noqa: S608
+    columns = ", ".join(f"t.{quote(column)}" for column in layout.columns)
+    there = dest.query(Query(f"{listed} SELECT {columns} {join}", args))
     _compare(dest, layout, batch.rows, there)
 
 
-def _among(layout: Layout, keys: Sequence[Row]) -> Query:
-    """Return the condition that a row has one of `keys`."""
-    terms = [quote(layout.columns[position]) for position in layout.key]
-    row = f"({', '.join('?' * len(terms))})"
-    values = f"VALUES {', '.join([row] * len(keys))}"
-    return Query(f"WHERE ({', '.join(terms)}) IN ({values})", tuple(chain.from_iterable(keys)))
+def _among(layout: Layout, keys: Sequence[Row]) -> tuple[str, str, Row]:
+    """Return a WITH clause that lists `keys`, a FROM clause of their rows `t`, and the values.
+
+    A join in this order, because SQLite would scan the whole table for ``(a, b) IN (VALUES …)``.
+    """
+    columns = [layout.columns[position] for position in layout.key]
+    names = [f"k{position}" for position in range(len(columns))]
+    row = f"({', '.join('?' * len(columns))})"
+    listed = f"WITH k ({', '.join(names)}) AS (VALUES {', '.join([row] * len(keys))})"
+    pairs = zip(columns, names, strict=True)
+    terms = " AND ".join(f"t.{quote(column)} = k.{name}" for column, name in pairs)
+    join = f"FROM k CROSS JOIN {quote(layout.name)} AS t ON {terms}"
+    return listed, join, tuple(chain.from_iterable(keys))
 
 
 def _compare(

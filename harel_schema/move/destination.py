@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from harel_schema.rows import Row
     from harel_schema.target import Target
     from harel_schema.transfer.access import Cells, Database, Work
-    from harel_schema.transfer.layout import Query
+    from harel_schema.transfer.layout import Query, Scan
+    from harel_schema.transfer.paging import Run
     from harel_schema.transfer.plan import Contents
 
 __all__ = ["Destination", "Silent", "Standing", "State", "standing"]
@@ -85,6 +86,11 @@ class Destination:
         """See `Database`."""
         return self._database.remote
 
+    @property
+    def round_trip(self) -> float:
+        """See `Database`."""
+        return self._database.round_trip
+
     def schema(self, prefix: str | None) -> Schema:
         """See `Database`; without what the move itself has added."""
         return without_move(self._database.schema(prefix), self._prefix)
@@ -100,6 +106,10 @@ class Destination:
     def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Row]]:
         """See `Database`."""
         return self._database.stream(queries)
+
+    def scan(self, scans: Sequence[Scan]) -> Iterator[Run]:
+        """See `Database`."""
+        return self._database.scan(scans)
 
     def close(self) -> None:
         """See `Database`."""

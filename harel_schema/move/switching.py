@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,7 @@ class Switch:
     def _catch_up(self) -> None:
         """Carry changes over until so few are left that writers may wait for them."""
         self._meter.start("catch up")
-        shortest, fruitless, pace = None, 0, _SECONDS
+        shortest, fruitless, pace = None, 0, math.inf
         while True:
             count, upper = self._source.pending(self._log, _ROUND)
             if count <= _LAST or (count < _ROUND and count * pace <= _SECONDS):
