@@ -184,7 +184,12 @@ def _from_path(text: str) -> Target:
 
 
 def _file(path: str) -> Target:
-    return Target("file", path=Path(os.path.abspath(path)))  # noqa: PTH100 - keeps symlinks
+    try:
+        return Target("file", path=Path(os.path.abspath(path)))  # noqa: PTH100 - keeps symlinks
+    except FileNotFoundError as error:
+        raise TargetError(
+            f"{path} is relative, and the working directory is gone", remedy="give the whole path"
+        ) from error
 
 
 def _from_url(scheme: str, text: str) -> Target:
@@ -297,9 +302,11 @@ def _clean_token(token: Token) -> Token:
 
 def _short(path: Path) -> str:
     try:
-        return str(path.relative_to(Path.cwd()))
+        name = str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):
-        return str(path)
+        name = str(path)
+    # A name that is no UTF-8 can be opened; as JSON or on a terminal it must be escaped.
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _check_regular(target: Target, path: Path, *, must_exist: bool) -> None:

@@ -181,7 +181,21 @@ def test_a_path_of_bytes_is_a_path() -> None:
         def __fspath__(self) -> bytes:
             return b"bad\xff.db"
 
-    assert Target.parse(Entry()).path == Path.cwd() / "bad\udcff.db"
+    target = Target.parse(Entry())
+    assert target.path == Path.cwd() / "bad\udcff.db"
+    assert str(target) == r"bad\udcff.db"
+
+
+def test_a_relative_name_needs_a_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the working directory was removed, only a whole path can be meant."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(TargetError, match="give the whole path"):
+        Target.parse("state.db")
+    assert str(Target.parse(tmp_path / "state.db")) == str(tmp_path / "state.db")
 
 
 @pytest.mark.parametrize(

@@ -87,14 +87,16 @@ def _run(args: list[str] | None) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return _ERROR
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): say nothing, also not at shutdown.
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output went away (`| head`): say nothing, also not at shutdown. click
+        # ends with 1 then, which here would mean that a difference was found.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _ERROR
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error ends in one line
         line = " ".join(_explain(error).split())
-        label = click.style("error", fg="red") if wants_color(sys.stderr) else "error"
-        click.echo(f"{label}: {line}", err=True)
+        if sys.stderr is not None:
+            label = click.style("error", fg="red") if wants_color(sys.stderr) else "error"
+            click.echo(f"{label}: {line}", err=True)
         return _INTERRUPTED if isinstance(error, click.Abort | KeyboardInterrupt) else _ERROR
     return result if isinstance(result, int) else 0
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
@@ -174,16 +175,50 @@ def test_a_defect_ends_in_one_line_too(run, monkeypatch: pytest.MonkeyPatch) -> 
     assert "Traceback" in run("history").err
 
 
-def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
-    """`harel-schema … | head -0` says nothing on stderr."""
-    command = f"{sys.executable} -c 'from harel_schema.cli import main; main()' history | true"
+def alone(*args: str, shell: str = '"$@"', **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, by way of a shell."""
+    code = "from harel_schema.cli import main; main()"
     root = os.path.dirname(os.path.dirname(cli.__path__[0]))  # noqa: PTH120
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
+    return subprocess.run(
+        ["/bin/sh", "-c", shell, "sh", sys.executable, "-c", code, *args],
         env={**os.environ, "PYTHONPATH": root},
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=60,
         check=False,
+        **options,
     )
-    assert done.stderr == ""
+
+
+def test_a_closed_pipe_is_quiet_and_no_difference() -> None:
+    """`harel-schema … | head -0` says nothing on stderr; exit 1 would mean a difference."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = alone("history", stdout=writer)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("args", "shell", "code"),
+    [(["history"], '"$@" >&-', 0), (["check", "none.db"], '"$@" 2>&-', 2)],
+    ids=["stdout", "stderr"],
+)
+def test_a_closed_stream_changes_no_exit_code(args: list[str], shell: str, code: int) -> None:
+    """A stream that was closed from the beginning is met in silence."""
+    done = alone(*args, shell=shell, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "github", "sarif", "markdown"])
+def test_a_name_that_is_no_utf8_is_shown_in_every_format(run, tmp_path: Path, format_: str) -> None:
+    """Bytes of a file's name that are no text are escaped, on a terminal and in documents."""
+    name = os.fsdecode(b"bad\xff.db")
+    sqlite3.connect(tmp_path / name).close()
+    run("upgrade", name)
+    ended = run("check", name, "--format", format_, "--save", "report.json")
+    assert (ended.code, ended.err) == (0, "")
+    assert r"bad\udcff.db" in ended.out.replace(r"\\", "\\")
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["drift"] is False
