@@ -41,8 +41,8 @@ WRITES = {
         "UPDATE harel_executions SET version = version + 1",
         "UPDATE harel_timers SET path = path || '/c' WHERE execution_id < 'e0010'",
         "DELETE FROM harel_outbox WHERE seq % 3 = 0",
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
-        " INSERT INTO harel_processed_events SELECT 'e0001', 'more-' || i FROM n",
+        """WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
+           INSERT INTO harel_processed_events SELECT 'e0001', 'more-' || i FROM n""",
     ),
     "switch": (
         "INSERT INTO harel_outbox (target_id, event) VALUES ('e0001', '{}')",
@@ -146,7 +146,8 @@ def in_child(work) -> int:
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - the child ends here, whatever it is
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+            sys.stderr.flush()
             os._exit(1)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -211,7 +212,7 @@ def main() -> None:
     number = 0
     while True:
         found = one_step(original, source, dest, what, phase, number)
-        print(json.dumps(found), flush=True)
+        sys.stdout.write(json.dumps(found) + "\n")
         if found["exit"] == 0:
             return
         number += int(stride)

@@ -27,8 +27,8 @@ from tests.transfer.support import contents, edit, make_source
 STATEMENTS = [
     "INSERT OR REPLACE INTO harel_executions VALUES ('e000#', 'd', 'replaced', #)",
     "REPLACE INTO harel_timers VALUES ('e000#', 'a/b', #.5)",
-    "INSERT INTO harel_timers VALUES ('e000#', 'a/b', #) ON CONFLICT (execution_id, path)"
-    " DO UPDATE SET fire_at = excluded.fire_at",
+    """INSERT INTO harel_timers VALUES ('e000#', 'a/b', #) ON CONFLICT (execution_id, path)
+       DO UPDATE SET fire_at = excluded.fire_at""",
     "INSERT OR IGNORE INTO harel_processed_events VALUES ('e000#', 'event-#'), ('new', 'n#')",
     "UPDATE harel_executions SET version = version + 1 WHERE id > 'e002#'",
     "UPDATE harel_executions SET id = id || 'x' WHERE id LIKE 'e001#%'",
@@ -42,8 +42,8 @@ STATEMENTS = [
     "INSERT INTO harel_transport_messages (group_id, event) VALUES ('g#', x'00#0')",
     "UPDATE sqlite_sequence SET seq = seq + 1#",
     "INSERT OR REPLACE INTO harel_definitions VALUES ('order', #, 'd', x'0#', 1e9)",
-    "INSERT INTO harel_trace VALUES ('e', 1.5, '#'), ('e', 'text', '#'), ('e', x'#0', '#')"
-    " ON CONFLICT DO NOTHING",
+    """INSERT INTO harel_trace VALUES ('e', 1.5, '#'), ('e', 'text', '#'), ('e', x'#0', '#')
+       ON CONFLICT DO NOTHING""",
 ]
 writes = st.lists(
     st.builds(
@@ -178,9 +178,7 @@ def test_the_pause_looks_at_what_changed_only(source, dest, monkeypatch):
 
 
 def test_a_writer_whose_transaction_is_open(source, dest, monkeypatch):
-    """A transaction that has written is waited for, and comes over; one that has read cannot
-    write any more.
-    """
+    """A transaction that has written comes over whole; one that has read can write no more."""
     reader = sqlite3.connect(source, isolation_level=None, timeout=0)
     writer = sqlite3.connect(source, isolation_level=None, check_same_thread=False)
     asked = threading.Event()
@@ -213,9 +211,9 @@ def test_a_writer_whose_transaction_is_open(source, dest, monkeypatch):
         with pytest.raises(sqlite3.IntegrityError, match="moved to"):
             reader.execute("DELETE FROM harel_executions")
     assert contents(dest) == contents(source)
-    assert ("'late'", "'text'") == next(
+    assert next(
         (row[1], row[0]) for row in contents(dest)["harel_executions"] if "'late'" in row
-    )
+    ) == ("'late'", "'text'")
 
 
 def test_prepared_statements_of_writers_notice(source, dest):

@@ -13,15 +13,20 @@ from tests.transfer.support import make_source
 ENDS = {"file": ("moving.db", "dest.db"), "to server": ("moving.db", ""), "back": ("", "dest.db")}
 
 
-def killings(request, tmp_path, ends, *, what="commits", phase="check", stride=1):
-    """Yield what `tests.move.killing` found at each step."""
-    original = make_source(tmp_path / "original.db")
-    source, dest = (name or request.getfixturevalue("sqld_url") for name in ENDS[ends])
-    command = [sys.executable, "-m", "tests.move.killing"]
-    command += map(str, (original, source, dest, what, phase, stride))
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return list(map(json.loads, ended.stdout.splitlines()))
+@pytest.fixture
+def killings(request, tmp_path):
+    """Return what `tests.move.killing` found at each step."""
+
+    def killings(ends, *, what="commits", phase="check", stride=1):
+        original = make_source(tmp_path / "original.db")
+        source, dest = (name or request.getfixturevalue("sqld_url") for name in ENDS[ends])
+        command = [sys.executable, "-m", "tests.move.killing"]
+        command += map(str, (original, source, dest, what, phase, stride))
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return list(map(json.loads, ended.stdout.splitlines()))
+
+    return killings
 
 
 def check(found):
@@ -38,18 +43,18 @@ def check(found):
 
 # A server keeps the lock of a client that is gone for 5 s, so few of its steps are tried here.
 @pytest.mark.parametrize(("ends", "stride"), [("file", 1), ("to server", 1), ("back", 5)])
-def test_killed_while_switching_over(request, tmp_path, ends, stride):
+def test_killed_while_switching_over(killings, ends, stride):
     """Right before and right after each commit and request of the last phase."""
-    steps = killings(request, tmp_path, ends, phase="switch", stride=stride)
+    steps = killings(ends, phase="switch", stride=stride)
     for found in steps:
         check(found)
     assert [found["exit"] for found in steps] == [7] * (len(steps) - 1) + [0]
     assert {found["open"] for found in steps} == {True, False}
 
 
-def test_killed_before(request, tmp_path):
+def test_killed_before(killings):
     """Around some commits of the other phases."""
-    steps = killings(request, tmp_path, "file", stride=7)
+    steps = killings("file", stride=7)
     for found in steps:
         check(found)
     assert len(steps) > 5
@@ -59,7 +64,7 @@ def test_killed_before(request, tmp_path):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("ends", ENDS)
 @pytest.mark.parametrize("what", ["commits", "statements"])
-def test_killed_at_every_step(request, tmp_path, ends, what):
+def test_killed_at_every_step(killings, ends, what):
     """Around each statement, each transaction and each request."""
-    for found in killings(request, tmp_path, ends, what=what):
+    for found in killings(ends, what=what):
         check(found)

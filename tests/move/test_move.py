@@ -161,7 +161,7 @@ def test_a_moved_store_is_still_read(source, dest):
 
 
 def test_unfence_reopens_the_source(source, dest):
-    """unfence takes every trace away; again, it finds nothing to do."""
+    """Unfence takes every trace away; again, it finds nothing to do."""
     before = definitions(source)
     move(source, dest)
     assert {found.kind for found in drift.check(source)} == {Kind.LEFTOVER_FENCE}
@@ -209,7 +209,7 @@ def test_abort_after_the_fence_reopens_the_source(source, dest):
 def test_abort_of_a_finished_move_is_refused(source, dest):
     """When the destination is open the way back is a move."""
     move(source, dest)
-    with pytest.raises(TransferError, match="finished.*move it back: harel-schema move"):
+    with pytest.raises(TransferError, match=r"finished.*move it back: harel-schema move"):
         abort(source, dest)
     with pytest.raises(TransferError, match="is moved to"):
         abort(source, source.with_name("other.db"))
@@ -333,7 +333,7 @@ def test_a_fence_that_points_to_nothing(source, dest, tmp_path):
 
 
 def test_rows_without_a_key_are_refused(source, dest):
-    """A NULL key, which SQLite allows in two tables, names no row that a change could be noted of."""
+    """A NULL key, which SQLite allows in two tables, names no row."""
     copy(make_source(source.with_name("empty.db"), executions=0), dest)
     edit(source, "INSERT INTO harel_executions VALUES (NULL, 'd', '{}', 1)")
     refused(source, dest, "holds rows whose key is NULL, in harel_executions")

@@ -119,6 +119,12 @@ def opened(kind: str, database: str, stack: ExitStack) -> Any:
     return Opener("async" if kind == "async" else "sync", database, stack, timeout=PATIENCE)()
 
 
+def say(line: str) -> None:
+    """Tell the test."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def until_moved(worker: Worker, store: Any) -> str:
     """Commit until a fence is met; return the address in it."""
     for number in range(10**9):
@@ -129,7 +135,7 @@ def until_moved(worker: Worker, store: Any) -> str:
         except sqlite3.IntegrityError as error:
             return str(error).removeprefix("moved to ")
         if number == MORE:
-            print("begun", flush=True)
+            say("begun")
     raise AssertionError("never moved")
 
 
@@ -140,10 +146,10 @@ def main() -> None:
     with ExitStack() as stack:
         address = until_moved(worker, opened(kind, database, stack))
     worker.ledger.moved_to = address
-    print("moved", flush=True)
+    say("moved")
     if kind != "harel":
         follow(worker, kind, address)
-    print(json.dumps(asdict(worker.ledger)), flush=True)
+    say(json.dumps(asdict(worker.ledger)))
 
 
 def follow(worker: Worker, kind: str, address: str) -> None:
