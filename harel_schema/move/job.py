@@ -122,16 +122,22 @@ class _Move:
                 filling = Filling(database, self._dest, options, self._meter, resume=resume)
                 action = filling.check()
             if not self._options.dry_run:
-                try:
+                with self._alone():
                     self._move(database, schema, filling, action)
-                except DatabaseError as exc:
-                    if not is_missing_table(exc):
-                        raise
-                    raise TransferError(
-                        f"another run has finished this move of {self._source}, or given it up",
-                        remedy="run the same command again to go on with it",
-                    ) from exc
         return self._report("moved", () if resume else filling.report(action, 0).tables)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Say what it means when the tables of this move are gone."""
+        try:
+            yield
+        except DatabaseError as exc:
+            if not is_missing_table(exc):
+                raise
+            raise TransferError(
+                f"another run has finished this move of {self._source}, or given it up",
+                remedy="run the same command again to go on with it",
+            ) from exc
 
     def _check_source(self, found: Standing) -> None:
         """Refuse a source that another move is at work on."""
