@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from harel_schema import drift, rows
-from harel_schema.drift.ours import ledger_name
+from harel_schema.drift.ours import ledger_name, without_move
 from harel_schema.errors import TransferError
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
 from harel_schema.target import Target
@@ -198,7 +198,9 @@ def _schema_differences(
         )
     names = [*names, ledger_name(prefix)]
     view_names = [view.name for schema in schemas for view in schema.views] if views else []
-    want_schema, got_schema = (part(schema, names, view_names) for schema in schemas)
+    # The fence of a database that was moved is no difference: it says where the other one is.
+    bare = (without_move(schema, prefix) for schema in schemas)
+    want_schema, got_schema = (part(schema, names, view_names) for schema in bare)
     yield from drift.schema_differences(want_schema, got_schema)
 
 

@@ -16,6 +16,7 @@ from harel_schema.models import Execution
 from harel_schema.move import abort, move, unfence
 from harel_schema.target import Target
 from harel_schema.transfer import copy
+from harel_schema.verify import verify
 from tests.transfer.support import contents, definitions, edit, fetch, make_source
 
 EXE = {"id": "new", "definition_id": "d"}
@@ -57,6 +58,7 @@ def test_every_row_comes_over(source, dest):
     assert (report.action, report.repaired) == ("moved", 0)
     assert contents(dest) == before == contents(source)
     assert not drift.check(dest).differences
+    assert verify(source, dest).equal
     assert report.rows == sum(table.rows for table in report.tables) > 200
 
 
