@@ -1,6 +1,8 @@
 """Schema, store and data tools for harel executions on SQLite, libSQL and Turso.
 
 The stores are imported when they are first named.
+
+PYTEST_DONT_REWRITE: or pytest warns programs that import this package before they call it.
 """
 
 from importlib import import_module

@@ -7,7 +7,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.assertion.rewrite import AssertionRewriter
 
+import harel_schema
 from harel_schema import dbapi, migrate
 from harel_schema.testing import JwtKey, sqld_server
 
@@ -58,6 +60,11 @@ def test_it_is_idle_and_cheap_until_it_is_asked(suite, pytester: pytest.Pytester
     result = suite()
     assert result.ret == 0
     assert ran(result) == {"test_theirs.py::test_theirs": "PASSED"}
+
+
+def test_a_program_may_import_the_package_before_it_calls_pytest() -> None:
+    """Pytest rewrites the packages of installed plugins, and warns when it comes too late."""
+    assert AssertionRewriter.is_rewrite_disabled(harel_schema.__doc__ or "")
 
 
 def test_an_option_adds_four_tests_that_only_read(suite, state: Path) -> None:
