@@ -69,12 +69,12 @@ def test_a_lost_answer_does_not_lose_or_repeat_a_commit(store, proxy, loss, agai
 
 
 def test_an_answer_cut_anywhere_is_the_same(proxy) -> None:
-    """Wherever in the response the connection breaks, each event is applied exactly once."""
+    """At whichever byte of the response the connection breaks, each event is applied exactly once."""
     with LibsqlStore(proxy.url) as store:
         exe = new()
         store.commit(exe, [("t", Event(kind="k"))])
         size = len(proxy.last_response)
-        places = range(0, size, 9)
+        places = range(size)
         for place in places:
             proxy.script(Cut(place))
             store.commit(exe, [("t", Event(kind="k"))])

@@ -189,7 +189,8 @@ def test_two_stores_are_one_dictionary(driver, flavour, tmp_path_factory) -> Non
     _run(make, examples=25)
 
 
-def test_two_stores_on_a_server_are_one_dictionary(sqld_url) -> None:
+@pytest.mark.parametrize(("flavour", "examples"), [("sync", 5), ("async", 5)])
+def test_two_stores_on_a_server_are_one_dictionary(sqld_url, flavour, examples) -> None:
     """The same on a real server, each example under a prefix of its own."""
     count = 0
 
@@ -197,10 +198,40 @@ def test_two_stores_on_a_server_are_one_dictionary(sqld_url) -> None:
         nonlocal count
         count += 1
         stack = ExitStack()
-        opener = Opener("sync", sqld_url, stack, prefix=f"p{count}")
+        opener = Opener(flavour, sqld_url, stack, prefix=f"p{count}")
         return opener(), opener(), stack
 
-    _run(make, examples=8)
+    _run(make, examples=examples)
+
+
+@pytest.mark.parametrize("flavour", ["sync", "async"])
+def test_a_replica_and_its_primary_are_one_dictionary(sqld_url, flavour, tmp_path_factory) -> None:
+    """A store on a replica that syncs before it looks, beside one on the primary."""
+    count = 0
+
+    def make() -> tuple[Any, Any, ExitStack]:
+        nonlocal count
+        count += 1
+        stack, prefix = ExitStack(), f"p{count}"
+        path = tmp_path_factory.mktemp("replica") / "r.db"
+        replica = Opener(flavour, path, stack, sync_url=sqld_url, prefix=prefix)()
+        return Opener(flavour, sqld_url, stack, prefix=prefix)(), Fresh(replica), stack
+
+    _run(make, examples=4)
+
+
+class Fresh:
+    """A store on a replica that syncs before every call."""
+
+    def __init__(self, store: Any) -> None:
+        object.__setattr__(self, "_store", store)
+
+    def __getattr__(self, name: str) -> Any:
+        self._store.sync()
+        return getattr(self._store, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._store, name, value)
 
 
 def _run(make: Callable[[], tuple[Any, Any, ExitStack]], *, examples: int) -> None:
