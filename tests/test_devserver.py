@@ -250,6 +250,22 @@ def test_a_server_that_ignores_sigterm_is_killed(
     assert not server.alive
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ServerNotFound("none")], ids=repr)
+def test_a_start_that_was_given_up_leaves_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """Only a log that the error names is kept: not after Ctrl-C, nor where nothing was run."""
+    monkeypatch.setattr(server_module.tempfile, "tempdir", str(tmp_path))
+
+    def give_up() -> Path:
+        raise error
+
+    monkeypatch.setattr(server_module, "find_sqld", give_up)
+    with pytest.raises(type(error)), sqld_server():
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_taken_port_is_refused_with_the_log(tmp_path: Path) -> None:
     """A port that the caller chose is not exchanged for another one."""
     with socket.socket() as taken:
@@ -258,6 +274,7 @@ def test_a_taken_port_is_refused_with_the_log(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ServerNotStarted, match="Address already in use") as caught:
             Server(tmp_path / "d", port=port).start()
+    assert str(caught.value).endswith("; choose another port, or 0 for a free one")
     assert str(tmp_path / "d" / "sqld.log") in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -127,7 +127,8 @@ class Server:
                 self._ports.clear()
         said = self._logged().partition(BACKTRACE)[0].strip()
         raise ServerNotStarted(
-            f"sqld did not start; its log {self.log} ends with {said[-ERROR_TAIL:]!r}"
+            f"sqld did not start; its log {self.log} ends with {said[-ERROR_TAIL:]!r}",
+            remedy="choose another port, or 0 for a free one" if PORT_TAKEN in said else None,
         )
 
     def stop(self, *, grace: float = 5.0) -> None:
@@ -181,10 +182,14 @@ class Server:
     def __enter__(self) -> Self:
         try:
             return self.start()
-        except BaseException:
+        except ServerNotStarted:
             # The log stays, even in a temporary directory: the error names it.
             if self._removal is not None:
                 self._removal.detach()
+            raise
+        except BaseException:
+            if self._removal is not None:
+                self._removal()
             raise
 
     def __exit__(
