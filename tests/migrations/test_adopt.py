@@ -45,7 +45,11 @@ def test_transport_and_other_tables_may_be_there(prefix, database):
     before = {t.name: t for t in database.schema().tables}
     assert migrate.upgrade(database.target, prefix=prefix).adopted == ("0001", "0003")
     after = {t.name: t for t in database.schema().tables}
-    assert {name: after[name] for name in before} == before
+    theirs = {"executions", "alembic_version", f"{prefix}_other"}
+    for name, table in before.items():
+        # Later revisions add indexes to harel's own tables, and change nothing else.
+        indexes = after[name].indexes if name in theirs else table.indexes
+        assert after[name].model_copy(update={"indexes": indexes}) == table
     assert len(after) == len(before) + 2
 
 
