@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from harel_schema.commit.unit import Outcome, Unit
@@ -116,9 +117,9 @@ class Group:
 
     def finish(self, timeout: float) -> None:
         """Wait until nothing is being committed, for at most `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        while self._leader is not None and time.monotonic() < deadline:
-            time.sleep(_LOOK)
+        deadline, never = monotonic() + timeout, threading.Event()
+        while self._leader is not None and monotonic() < deadline:
+            never.wait(_LOOK)
 
     def _enter(self, ticket: _Ticket) -> threading.Lock | None:
         """Queue up; return the lock to sleep on, or None when the ticket leads."""

@@ -69,7 +69,7 @@ def test_a_lost_answer_does_not_lose_or_repeat_a_commit(store, proxy, loss, agai
 
 
 def test_an_answer_cut_anywhere_is_the_same(proxy) -> None:
-    """At whichever byte of the response the connection breaks, each event is applied exactly once."""
+    """At whichever byte of the response it breaks, each event is applied exactly once."""
     with LibsqlStore(proxy.url) as store:
         exe = new()
         store.commit(exe, [("t", Event(kind="k"))])
