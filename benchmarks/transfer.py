@@ -8,6 +8,7 @@ through `libsql.connect(url)`. Prints rows a second, and each figure as a multip
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import sys
@@ -15,6 +16,7 @@ import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 os.environ.setdefault("RUST_LOG", "off")
 
@@ -29,8 +31,18 @@ TABLE = "harel_executions"
 
 
 def rows(count: int) -> list[tuple[str, str, str, int]]:
-    """Return executions with 1,350 characters of data each."""
-    return [(f"e{number:09}", "order@1", "x" * 1_350, number) for number in range(count)]
+    """Return executions with 1.35 kB of JSON each, which compresses badly."""
+    random = Random(1)
+    return [
+        (f"e{number:09}", f"order@{number % 5}", _data(number, random), number)
+        for number in range(count)
+    ]
+
+
+def _data(number: int, random: Random) -> str:
+    status = ("running", "completed", "failed")[number % 3]
+    facts = {"id": f"e{number:09}", "status": status, "parent_id": None, "version": number}
+    return json.dumps({**facts, "context": {"payload": random.randbytes(620).hex()}})
 
 
 def make_source(path: Path, count: int) -> None:

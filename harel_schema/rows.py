@@ -33,6 +33,7 @@ __all__ = [
     "digest",
     "encode",
     "record_size",
+    "size",
     "sort_key",
     "storage_class",
     "text",
@@ -106,6 +107,25 @@ def encode(row: Sequence[Value]) -> bytes:
         else:
             raise TypeError(f"a cell holds no {kind.__name__}")
     return b"".join(parts)
+
+
+def size(row: Sequence[Value]) -> int:
+    """Return the length of `encode(row)`."""
+    total = _COUNT.size
+    for value in row:
+        kind = value.__class__
+        if kind is str:
+            text_: str = value  # type: ignore[assignment] # `kind` says so
+            total += _SIZED.size + (len(text_) if text_.isascii() else len(text_.encode()))
+        elif value is None:
+            total += 1
+        elif kind is bytes:
+            total += _SIZED.size + len(value)  # type: ignore[arg-type]
+        elif isinstance(value, RawText):
+            total += _SIZED.size + len(value.data)
+        else:
+            total += _INTEGER.size
+    return total
 
 
 def decode(data: bytes) -> Row:

@@ -128,6 +128,18 @@ class Cursor:
         self._at = len(self._rows)
         return rows
 
+    def runs(self) -> Iterator[Sequence[Row]]:
+        """Yield the rows that are left, as many at a time as the driver reads: for large results.
+
+        A run of `sqlite3` has at most 128 rows, and no further row once it has a megabyte.
+        """
+        self._check()
+        while self._at < len(self._rows) or self._load():
+            run = self._rows[self._at :]
+            self._at = len(self._rows)
+            yield run
+            self._check()
+
     def __iter__(self) -> Iterator[Row]:
         return self
 

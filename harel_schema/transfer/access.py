@@ -12,6 +12,7 @@ import time
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from harel_schema import dbapi, hrana, introspect
@@ -25,6 +26,7 @@ from harel_schema.errors import (
     TransferError,
 )
 from harel_schema.transfer.layout import Query
+from harel_schema.transfer.paging import PageReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     from harel_schema.introspect import Schema
     from harel_schema.rows import Row
     from harel_schema.target import Target
-    from harel_schema.transfer.layout import Layout
+    from harel_schema.transfer.layout import Layout, Scan
+    from harel_schema.transfer.paging import Run
 
 __all__ = [
     "Database",
@@ -85,6 +88,10 @@ class Database(Protocol):
     def remote(self) -> bool:
         """Whether a server holds it."""
 
+    @property
+    def round_trip(self) -> float:
+        """The seconds that the shortest answer has taken so far; 0 for a file."""
+
     def schema(self, prefix: str | None) -> Schema:
         """Read the schema, and the rows of the version table of `prefix`."""
 
@@ -98,6 +105,12 @@ class Database(Protocol):
         """Yield the rows of `queries`, each with the position of its query, in one snapshot.
 
         The memory in use does not grow with the result.
+        """
+
+    def scan(self, scans: Sequence[Scan]) -> Iterator[Run]:
+        """Yield the rows of `scans` in runs, each with the position of its scan, in one snapshot.
+
+        As `stream`, but faster. No run is empty.
         """
 
     def transact(self, work: Sequence[Work], applied: Callable[[], bool]) -> None:
@@ -127,7 +140,12 @@ def open_database(
         database = RemoteDatabase(target, client)
     else:
         connection = dbapi.connect(
-            target, driver="sqlite3", isolation_level=None, timeout=timeout, read_only=read_only
+            target,
+            driver="sqlite3",
+            isolation_level=None,
+            timeout=timeout,
+            read_only=read_only,
+            check_same_thread=False,
         )
         database = LocalDatabase(target, connection)
     try:
@@ -179,6 +197,7 @@ class LocalDatabase:
     """A file, by one connection."""
 
     remote = False
+    round_trip = 0.0
 
     def __init__(self, target: Target, connection: dbapi.Connection) -> None:
         self.target = target
@@ -209,6 +228,12 @@ class LocalDatabase:
             for row in self._connection.execute(*query):
                 yield position, row
 
+    def scan(self, scans: Sequence[Scan]) -> Iterator[Run]:
+        """See `Database`; the snapshot is that of the transaction that is open."""
+        for position, scan in enumerate(scans):
+            for run in self._connection.execute(*scan.query()).runs():
+                yield position, run
+
     def transact(self, work: Sequence[Work], applied: Callable[[], bool]) -> None:
         """See `Database`. A file's answer is never lost, so `applied` is not asked."""
         del applied
@@ -237,6 +262,7 @@ class RemoteDatabase:
 
     def __init__(self, target: Target, client: hrana.Client) -> None:
         self.target = target
+        self.round_trip = inf
         self._client = client
 
     def schema(self, prefix: str | None) -> Schema:
@@ -252,7 +278,10 @@ class RemoteDatabase:
     def query(self, query: Query) -> list[Cells]:
         """See `Database`."""
         statement = hrana.Statement(*query)
-        return patiently(lambda: [*self._client.execute(statement, idempotent=True).rows])
+        started = time.monotonic()
+        found = patiently(lambda: self._client.execute(statement, idempotent=True).rows)
+        self.round_trip = min(self.round_trip, time.monotonic() - started)
+        return found
 
     def snapshot(self) -> AbstractContextManager[None]:
         """See `Database`."""
@@ -272,6 +301,11 @@ class RemoteDatabase:
                         yield position, row
                 case hrana.StepError(_, error):
                     raise error
+
+    def scan(self, scans: Sequence[Scan]) -> Iterator[Run]:
+        """See `Database`; read ahead in a thread of its own."""
+        with PageReader(self._client, scans) as pages:
+            yield from pages
 
     def transact(self, work: Sequence[Work], applied: Callable[[], bool]) -> None:
         """See `Database`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from harel_schema import rows
@@ -51,6 +53,11 @@ class Side:
         self.tally.add(len(encoded))
         self._hash.update(encoded)
 
+    def begin_like(self, other: Side) -> None:
+        """Take over what `other` has read."""
+        self.tally.rows, self.tally.size = other.tally.rows, other.tally.size
+        self._hash = other._hash.copy()
+
     @property
     def rows(self) -> int:
         """The rows that were read."""
@@ -68,7 +75,8 @@ def compare(
 
     Every cell is compared by storage class and bytes. Flat memory: one row of each at a time.
     """
-    a, b = next(rows_a, None), next(rows_b, None)
+    a, b = _first_pair(rows_a, rows_b, side_a)
+    side_b.begin_like(side_a)
     while a is not None or b is not None:
         order = _first(layout, a, b)
         encoded_a = encoded_b = b""
@@ -86,6 +94,17 @@ def compare(
             b = next(rows_b, None)
 
 
+def _first_pair(
+    rows_a: Iterator[Row], rows_b: Iterator[Row], side: Side
+) -> tuple[Row | None, Row | None]:
+    """Return the first rows that differ; count the equal ones before them, once for both."""
+    for a, b in zip_longest(rows_a, rows_b):
+        if a is None or b is None or (encoded := rows.encode(a)) != rows.encode(b):
+            return a, b
+        side.add(encoded)
+    return None, None
+
+
 def compare_tables(
     a: Database, b: Database, tables: Sequence[Layout], meter: Meter
 ) -> Iterator[tuple[Layout, Side, Side, Iterator[Pair]]]:
@@ -93,11 +112,14 @@ def compare_tables(
 
     The sides are complete when the differences were read to their end.
     """
-    readers = TableReader(a, tables), TableReader(b, tables)
-    for (table, rows_a), (_, rows_b) in zip(*(r.tables() for r in readers), strict=True):
-        side_a, side_b = Side(table.name, meter), Side(table.name, None)
-        yield table, side_a, side_b, compare(table, rows_a, rows_b, side_a, side_b)
-        side_a.tally.tell()
+    with (
+        closing(TableReader(a, tables).tables()) as tables_a,
+        closing(TableReader(b, tables).tables()) as tables_b,
+    ):
+        for (table, rows_a), (_, rows_b) in zip(tables_a, tables_b, strict=True):
+            side_a, side_b = Side(table.name, meter), Side(table.name, None)
+            yield table, side_a, side_b, compare(table, rows_a, rows_b, side_a, side_b)
+            side_a.tally.tell()
 
 
 def _first(layout: Layout, a: Row | None, b: Row | None) -> int:

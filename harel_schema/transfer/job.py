@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ class Options:
     dry_run: bool
     all_tables: bool
     upgrade: bool
-    limits: Limits
+    limits: Limits | None
 
 
 def copy(  # noqa: PLR0913 - keyword-only options of one verb
@@ -76,7 +76,8 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
     of the same source that was stopped goes on; any other is refused unless told: `replace` drops
     what it has of these tables, `merge` keeps it and adds the rows that it lacks.
 
-    `dry_run` checks all that a copy checks, and writes nothing. `limits` bounds a batch. Raises,
+    `dry_run` checks all that a copy checks, and writes nothing. `limits` bounds a batch; without,
+    it is as large as suits the destination. Raises,
     before the first write, `TargetError` for a bad target, `SchemaMismatch` for a source that is
     not at a known revision, `TransferError` for what would make the copy wrong; and
     `TransferError` or an error of `harel_schema.dbapi` when it cannot go on. The next call does.
@@ -89,7 +90,7 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
         dry_run=dry_run,
         all_tables=all_tables,
         upgrade=upgrade,
-        limits=limits or Limits(),
+        limits=limits,
     )
     if replace and merge:
         raise TransferError("replace and merge exclude each other", remedy="choose one of them")
@@ -234,14 +235,17 @@ class Job:
     def _copy(self, dest: Database, ledger: Ledger) -> list[Row]:
         self._meter.start("copy", self._total)
         reader = TableReader(self._source, self._layouts)
-        writer = RangeWriter(dest, ledger, self._options.limits, self._meter.add)
         sequence_rows: list[Row] = []
-        for table, found in reader.tables():
-            if table.name == SEQUENCES:
-                sequence_rows = list(found)
-                self._meter.add(table.name, len(sequence_rows), 0)
-            else:
-                self._counts[table.name] = writer.table(table, found)
+        with (
+            closing(reader.tables()) as tables,
+            RangeWriter(dest, ledger, self._options.limits, self._meter.add) as writer,
+        ):
+            for table, found in tables:
+                if table.name == SEQUENCES:
+                    sequence_rows = list(found)
+                    self._meter.add(table.name, len(sequence_rows), 0)
+                else:
+                    self._counts[table.name] = writer.table(table, found)
         self._snapshots = reader.snapshots
         return sequence_rows
 
@@ -261,7 +265,7 @@ class Job:
             self._lacking |= {name: self._sizes[name].rows for name in names}
         self._meter.start("copy", self._total)
         reader = TableReader(self._source, self._layouts)
-        limits = self._options.limits
+        limits = self._options.limits or Limits()
         self._counts, rows = insert_missing(reader, dest, self._lacking, limits, self._meter)
         self._snapshots = reader.snapshots
         work = [*raise_sequences(rows), *self._contents.finish(dest.schema(None))]

@@ -7,7 +7,7 @@ holds NULL in it, which SQLite allows, the key is the rowid; then the rowid is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from harel_schema import rows
@@ -24,6 +24,7 @@ __all__ = [
     "SEQUENCES",
     "Layout",
     "Query",
+    "Scan",
     "joined",
     "layout",
     "null_key",
@@ -50,7 +51,8 @@ class Layout:
     `columns` leaves generated columns out, and begins with the rowid's name where rowids are
     kept. `key` holds positions in `columns`; `terms` the SQL of each of them, with a COLLATE
     where the key's collation is not the column's; `collations` the key's collations.
-    `where` is SQL that every statement is narrowed by, "" for the whole table.
+    `where` is SQL that every statement is narrowed by, "" for the whole table. `seekable` says
+    that the rows after a key are found by an index, without sorting the table.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Layout:
     terms: tuple[str, ...]
     collations: tuple[str, ...]
     where: str = field(default="", kw_only=True)
+    seekable: bool = field(default=True, kw_only=True, compare=False)
 
     def key_of(self, row: Row) -> Row:
         """Return the key of `row`."""
@@ -82,8 +85,10 @@ class Layout:
                 args += _args(key)
         return Query(f" WHERE {' AND '.join(terms)}" if terms else "", tuple(args))
 
-    def select(self, lower: Row | None = None, *, raw: bool = False) -> Query:
-        """Read the rows after key `lower`, in the order of the key.
+    def select(
+        self, lower: Row | None = None, *, raw: bool = False, limit: int | None = None
+    ) -> Query:
+        """Read the rows after key `lower`, in the order of the key, `limit` of them at most.
 
         `raw` reads text that may not be UTF-8: the cells with text as blobs, then for each cell
         whether it is text.
@@ -98,7 +103,7 @@ class Layout:
             cells += is_text
         order = ", ".join(self.terms)
         sql = f"SELECT {', '.join(cells)} FROM {quote(self.name)}{clause} ORDER BY {order}"  # noqa: S608
-        return Query(sql, args)
+        return Query(sql if limit is None else f"{sql} LIMIT {limit}", args)
 
     def rowid(self, key: Row) -> Query:
         """Look up the rowid of the row with `key`; fails where there is none."""
@@ -141,6 +146,23 @@ class Layout:
         tail = f" ON CONFLICT ({', '.join(self.terms)}) DO NOTHING" if keep_existing else ""
         values = ", ".join([marks] * count)
         return f"INSERT INTO {quote(self.name)} ({names}) VALUES {values}{tail}"  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What is to be read of a table: the rows after key `lower`; `raw` as in `Layout.select`."""
+
+    layout: Layout
+    lower: Row | None = None
+    raw: bool = False
+
+    def query(self, limit: int | None = None) -> Query:
+        """Read the first `limit` of the rows, or all."""
+        return self.layout.select(self.lower, raw=self.raw, limit=limit)
+
+    def after(self, row: Row) -> Scan:
+        """Return what is left when `row` was read."""
+        return replace(self, lower=self.layout.key_of(joined(row) if self.raw else row))
 
 
 def joined(row: Row) -> Row:
@@ -189,7 +211,12 @@ def layout(table: Table, *, null_keys: bool = False) -> Layout:
     positions = {fold(name): position for position, name in enumerate(stored)}
     terms = tuple(_term(table, term) for term in key)
     return Layout(
-        table.name, stored, tuple(positions[term.text] for term in key), terms, collations
+        table.name,
+        stored,
+        tuple(positions[term.text] for term in key),
+        terms,
+        collations,
+        seekable=not any(term.desc for term in key),
     )
 
 

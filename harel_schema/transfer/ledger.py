@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from harel_schema.rows import Row
     from harel_schema.transfer.access import Database
-    from harel_schema.transfer.layout import Layout
 
 __all__ = ["Ledger", "Range"]
 
@@ -84,14 +83,14 @@ class Ledger:
         sql = f"SELECT DISTINCT tbl FROM {self._name} WHERE tbl <> ''"  # noqa: S608
         return {str(name) for (name,) in self._database.query(Query(sql))}
 
-    def ranges(self, layout: Layout) -> list[Range]:
-        """Return the ranges of a table in the order of its keys."""
-        sql = f"SELECT lower, upper, count, digest FROM {self._name} WHERE tbl = ?"  # noqa: S608
-        found = [
-            Range(layout.name, _key(lower), _key(upper), count, digest)
-            for lower, upper, count, digest in self._database.query(Query(sql, (layout.name,)))
-        ]
-        return sorted(found, key=lambda item: layout.order(item.lower) if item.lower else ())
+    def ranges(self) -> dict[str, list[Range]]:
+        """Return the ranges of each table, in no order."""
+        sql = f"SELECT tbl, lower, upper, count, digest FROM {self._name} WHERE tbl <> ''"  # noqa: S608
+        found: dict[str, list[Range]] = {}
+        for table, lower, upper, count, digest in self._database.query(Query(sql)):
+            part = Range(table, _key(lower), _key(upper), count, digest)
+            found.setdefault(table, []).append(part)
+        return found
 
     def holds(self, done: Range) -> bool:
         """Return whether `done` is marked done, just as it is given."""

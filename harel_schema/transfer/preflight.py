@@ -194,11 +194,11 @@ def check_rows(
     for table, found in TableReader(source, tables).tables():
         tally = Tally(table.name, meter)
         for row in found:
-            encoded = len(rows.encode(row))
+            size = rows.size(row)
             bad_text.add(_bad_cells(source, table, row))
-            if to_server and encoded > SERVER_ROW_LIMIT:
+            if to_server and size > SERVER_ROW_LIMIT:
                 too_large.add(_too_large(source, table, row))
-            tally.add(encoded)
+            tally.add(size)
         tally.tell()
         sizes[table.name] = Size(tally.rows, tally.size)
     bad_text.refuse(source.target)
@@ -242,9 +242,9 @@ def _suspicious(table: Layout) -> Layout:
     return replace(table, where=where)
 
 
-def _bad_cells(source: Database, table: Layout, row: Row) -> list[str]:
+def _bad_cells(source: Database, table: Layout, row: Row) -> Sequence[str]:
     if RawText not in map(type, row):
-        return []
+        return ()
     return [
         f"{table.name} {_place(source, table, row)}, column {column}"
         for column, cell in zip(table.columns, row, strict=True)

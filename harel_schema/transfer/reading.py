@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from harel_schema.errors import OperationalError
 from harel_schema.transfer.access import is_passing, pause
-from harel_schema.transfer.layout import joined
+from harel_schema.transfer.layout import Scan, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from harel_schema.rows import Row
     from harel_schema.transfer.access import Database
-    from harel_schema.transfer.layout import Layout, Query
+    from harel_schema.transfer.layout import Layout
+    from harel_schema.transfer.paging import Run
 
 __all__ = ["TableReader"]
 
@@ -34,36 +35,51 @@ class TableReader:
         self._layouts = layouts
         self._raw: set[int] = set()
 
-    def tables(self) -> Iterator[tuple[Layout, Iterator[Row]]]:
-        """Yield each table with its rows; those are to be read before the next table."""
-        flat = self._flat()
-        pending = next(flat, None)
+    def tables(self) -> Generator[tuple[Layout, Iterator[Row]]]:
+        """Yield each table with its rows; those are to be read before the next table.
+
+        Close it when it is not read to its end: a thread may be reading ahead.
+        """
+        runs = self._runs()
+        pending = next(runs, None)
 
         def of_table(position: int) -> Iterator[Row]:
             nonlocal pending
             while pending is not None and pending[0] == position:
-                yield pending[1]
-                pending = next(flat, None)
+                yield from pending[1]
+                pending = next(runs, None)
 
-        for position, layout in enumerate(self._layouts):
-            own = of_table(position)
-            yield layout, own
-            for _ in own:
-                pass
+        try:
+            for position, layout in enumerate(self._layouts):
+                own = of_table(position)
+                yield layout, own
+                for _ in own:
+                    pass
+        finally:
+            runs.close()
 
-    def _flat(self) -> Iterator[tuple[int, Row]]:
+    def _runs(self) -> Generator[Run]:
         at, last, fruitless = 0, None, 0
         while True:
             self.snapshots += 1
+            first = at
             try:
-                for position, row in self._rows_after(at, last):
-                    at, last, fruitless = position, self._layouts[position].key_of(row), 0
-                    yield position, row
+                for offset, run in self._database.scan(self._scans(at, last)):
+                    at = first + offset
+                    found = list(map(joined, run)) if at in self._raw else run
+                    last, fruitless = self._layouts[at].key_of(found[-1]), 0
+                    yield at, found
             except OperationalError as exc:
                 fruitless += 1
                 self._recover(at, exc, fruitless)
             else:
                 return
+
+    def _scans(self, at: int, last: Row | None) -> list[Scan]:
+        """Return what is left to read after key `last` of table `at`."""
+        left = [Scan(self._layouts[at], last, at in self._raw)] if self._layouts else []
+        rest = range(at + 1, len(self._layouts))
+        return left + [Scan(self._layouts[each], None, each in self._raw) for each in rest]
 
     def _recover(self, at: int, error: OperationalError, fruitless: int) -> None:
         """Prepare to go on in table `at` or after it, or raise `error`."""
@@ -77,14 +93,3 @@ class TableReader:
             raise error
         else:
             pause(fruitless)
-
-    def _rows_after(self, at: int, last: Row | None) -> Iterator[tuple[int, Row]]:
-        queries = [self._query(at, last)]
-        queries += [self._query(position) for position in range(at + 1, len(self._layouts))]
-        for offset, row in self._database.stream(queries):
-            position = at + offset
-            yield position, (joined(row) if position in self._raw else row)
-
-    def _query(self, position: int, lower: Row | None = None) -> Query:
-        layout = self._layouts[position]
-        return layout.select(lower, raw=position in self._raw)

@@ -170,6 +170,10 @@ def test_every_way_to_fetch(any_connection, size):
     assert one == expected
     cursor = execute()
     assert [*cursor.fetchmany(100), *cursor.fetchall()] == expected
+    cursor = execute()
+    first = cursor.fetchmany(100)
+    assert first + [row for run in cursor.runs() for row in run] == expected
+    assert cursor.fetchone() is None
 
 
 def test_large_rows_are_not_read_ahead():

@@ -1,0 +1,81 @@
+"""Writing behind: a batch is on its way to a server while the next one is made."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Does one action after another; with `behind` in a thread of its own, one at a time.
+
+    A context manager. Leaving it waits for the action that is under way, also after an error: a
+    request that was sent is applied, whether or not somebody waits for its answer.
+    """
+
+    def __init__(self, *, behind: bool) -> None:
+        self._thread: threading.Thread | None = None
+        self._actions: SimpleQueue[tuple[Future[None], Callable[[], None]] | None] = SimpleQueue()
+        self._under_way: tuple[Future[None], Callable[[], None]] | None = None
+        if behind:
+            # A daemon: the second Ctrl-C does not wait for a server that does not answer.
+            self._thread = threading.Thread(
+                target=self._work, name="harel-schema-writer", daemon=True
+            )
+
+    def __enter__(self) -> Self:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, *exc_info: object) -> None:
+        try:
+            if exc_type is None:
+                self.wait()
+            elif self._under_way is not None:
+                self._under_way[0].exception()
+        finally:
+            self._actions.put(None)
+
+    def put(self, action: Callable[[], None], then: Callable[[], None]) -> None:
+        """Begin `action` when the one before has ended; when it has, `then` is called here.
+
+        Raises what the action before has raised.
+        """
+        self.wait()
+        done: Future[None] = Future()
+        self._under_way = done, then
+        if self._thread is None:
+            _do(done, action)
+            self.wait()
+        else:
+            self._actions.put((done, action))
+
+    def wait(self) -> None:
+        """Wait until nothing is under way; raise what the last action has raised."""
+        if self._under_way is not None:
+            done, then = self._under_way
+            done.result()
+            self._under_way = None
+            then()
+
+    def _work(self) -> None:
+        while (given := self._actions.get()) is not None:
+            _do(*given)
+
+
+def _do(done: Future[None], action: Callable[[], None]) -> None:
+    try:
+        action()
+    except BaseException as exc:  # noqa: BLE001 - it is raised by `wait`
+        done.set_exception(exc)
+    else:
+        done.set_result(None)
