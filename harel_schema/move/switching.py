@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Switch"]
 
-# Entries of the change log that are carried over at once, and so few that writers may wait.
+# Entries of the change log that are carried over at once.
 _ROUND = 5_000
-_LAST = 500
-# Or so few that they are carried over in this many seconds.
+# Writers may wait when the rest takes this many seconds by the pace of the last round, whatever the
+# size of the rows; or when it is hardly anything.
 _SECONDS = 0.5
+_LAST = 20
 # Rounds in a row that leave no fewer entries behind than there were before.
 _FRUITLESS = 50
 _ATTEMPTS = 8

@@ -159,7 +159,6 @@ def test_the_pause_looks_at_what_changed_only(source, dest, monkeypatch):
             edit(source, f"UPDATE {table} SET rowid = rowid + 10000 WHERE rowid % 4")
 
     monkeypatch.setattr(Source, "install", installed)
-    monkeypatch.setattr(switching, "_LAST", 20)
     monkeypatch.setattr(switching, "_SECONDS", -1)
     move(source, dest, progress=during("catch up", write))
     unfence(source)
