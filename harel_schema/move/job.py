@@ -32,7 +32,6 @@ from harel_schema.transfer.access import open_database
 from harel_schema.transfer.comparing import compare_tables
 from harel_schema.transfer.job import Options
 from harel_schema.transfer.ledger import Ledger
-from harel_schema.transfer.model import Limits
 from harel_schema.transfer.plan import own_contents
 from harel_schema.transfer.progress import Meter
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from harel_schema.move.model import MoveAction
     from harel_schema.rows import Row
     from harel_schema.transfer.access import Database
-    from harel_schema.transfer.model import Action, OnProgress, TableCopy
+    from harel_schema.transfer.model import Action, Limits, OnProgress, TableCopy
 
 __all__ = ["move"]
 
@@ -70,7 +69,8 @@ def move(  # noqa: PLR0913 - keyword-only options of one verb
     is dropped.
 
     A move that was stopped goes on with the next call, and a finished one changes nothing.
-    `dry_run` checks all that a move checks, and writes nothing. Raises what `transfer.copy`
+    `dry_run` checks all that a move checks, and writes nothing. `limits` bounds a batch of the copy;
+    without, it is as large as suits the destination. Raises what `transfer.copy`
     raises, and `TransferError` when the writers change rows faster than they can be carried over.
     """
     started = time.monotonic()
@@ -81,7 +81,7 @@ def move(  # noqa: PLR0913 - keyword-only options of one verb
         dry_run=dry_run,
         all_tables=False,
         upgrade=False,
-        limits=limits or Limits(),
+        limits=limits,
     )
     ends = Target.parse(source), Target.parse(dest)
     preflight.check_pair(*ends)
