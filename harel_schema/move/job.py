@@ -69,9 +69,9 @@ def move(  # noqa: PLR0913 - keyword-only options of one verb
     is dropped.
 
     A move that was stopped goes on with the next call, and a finished one changes nothing.
-    `dry_run` checks all that a move checks, and writes nothing. `limits` bounds a batch of the copy;
-    without, it is as large as suits the destination. Raises what `transfer.copy`
-    raises, and `TransferError` when the writers change rows faster than they can be carried over.
+    `dry_run` checks all that a move checks, and writes nothing. `limits` bounds a batch of the
+    copy; without, it is as large as suits the destination. Raises what `transfer.copy` raises, and
+    `TransferError` when the writers change rows faster than they can be carried over.
     """
     started = time.monotonic()
     options = Options(
