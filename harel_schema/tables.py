@@ -6,12 +6,24 @@ or Alembic's autogenerate wants to see it. A test holds the two equal.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from sqlalchemy import REAL, Column, Index, Integer, MetaData, Table, Text, text
 from sqlalchemy.ext.compiler import compiles
 
-from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.names import (
+    DEFAULT_PREFIX,
+    change_log,
+    check_prefix,
+    ledger_name,
+    move_table,
+    version_table,
+)
 
-__all__ = ["metadata"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["exclude", "include", "metadata"]
 
 _FIELD = "CASE WHEN json_valid(data) THEN json_extract(data, '$.{}') END"
 
@@ -30,6 +42,48 @@ def metadata(prefix: str = DEFAULT_PREFIX) -> MetaData:
     _definitions(meta, prefix)
     _transport(meta, prefix)
     return meta
+
+
+def exclude(*prefixes: str) -> Callable[..., bool]:
+    """Return an `include_object` with which an application's Alembic does not see our tables.
+
+    Everything of the prefixes is left out (default: ``harel``), the version table and what a copy
+    or a move keeps included; everything else is let through. Raises `TargetError` for a bad prefix.
+    """
+    hidden = {
+        name.lower()
+        for prefix in prefixes or (DEFAULT_PREFIX,)
+        for name in (*metadata(prefix).tables, *_bookkeeping(prefix))
+    }
+    return _include_object(hidden)
+
+
+def include(*prefixes: str) -> Callable[..., bool]:
+    """Return an `include_object` for an application whose Alembic has our `metadata` as a target.
+
+    Only what the tools keep for themselves under the prefixes (default: ``harel``) is left out:
+    no metadata has it, and autogenerate would drop it. Raises `TargetError` for a bad prefix.
+    """
+    hidden = {
+        name.lower() for prefix in prefixes or (DEFAULT_PREFIX,) for name in _bookkeeping(prefix)
+    }
+    return _include_object(hidden)
+
+
+def _bookkeeping(prefix: str) -> tuple[str, ...]:
+    prefix = check_prefix(prefix)
+    return version_table(prefix), ledger_name(prefix), move_table(prefix), change_log(prefix)
+
+
+def _include_object(hidden: set[str]) -> Callable[..., bool]:
+    def include_object(
+        thing: Any, name: str | None, kind: str, reflected: object, compare_to: object
+    ) -> bool:
+        del reflected, compare_to
+        # What hangs on a table is left out with it: Alembic asks about neither then.
+        return kind != "table" or str(name or thing.name).lower() not in hidden
+
+    return include_object
 
 
 class _Int(Integer):
