@@ -18,7 +18,7 @@ from harel_schema._version import __version__
 from harel_schema.cli.options import wants_color
 from harel_schema.errors import HarelSchemaError
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "explain", "main"]
 
 # A verb's module is imported when the verb is run: most of them bring Alembic along.
 _VERBS = {
@@ -93,7 +93,7 @@ def _run(args: list[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _ERROR
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error ends in one line
-        line = " ".join(_explain(error).split())
+        line = " ".join(explain(error).split())
         if sys.stderr is not None:
             label = click.style("error", fg="red") if wants_color(sys.stderr) else "error"
             click.echo(f"{label}: {line}", err=True)
@@ -101,7 +101,8 @@ def _run(args: list[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _explain(error: BaseException) -> str:
+def explain(error: BaseException) -> str:
+    """Return what an error says to a user; it may have line breaks."""
     match error:
         case click.Abort() | KeyboardInterrupt():
             return "interrupted"

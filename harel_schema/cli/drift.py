@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import click
 
 from harel_schema import drift, report
 from harel_schema._version import __version__
+from harel_schema.cli.fleet import Answer, Fleet, fleet_options, named, run
 from harel_schema.cli.options import (
-    database_options,
+    Format,
+    Output,
     pair_options,
     prefix_option,
     resolve_pair,
-    resolve_target,
     wants_color,
 )
 from harel_schema.errors import TargetError
 from harel_schema.report.comparison import Comparison
+from harel_schema.report.words import count
+
+if TYPE_CHECKING:
+    from harel_schema.target import Target
 
 __all__ = ["check", "diff"]
 
@@ -72,15 +78,14 @@ def _report_options(function: _F) -> _F:
 
 
 @click.command()
-@database_options
+@fleet_options
 @prefix_option
 @click.option("--strict", is_flag=True, help="Tables that are not harel's count too.")
 @click.option("--data", is_flag=True, help="Also read every row, and count those that do not fit.")
 @_report_options
 def check(
     *,
-    target: str | None,
-    auth_token: str | None,
+    fleet: Fleet | None,
     prefix: str,
     strict: bool,
     data: bool,
@@ -89,14 +94,28 @@ def check(
     fix_plan: bool,
     timeout: float,
 ) -> int:
-    """Compare the schema of TARGET with what its revision promises. Changes nothing.
+    """Compare the schema of each TARGET with what its revision promises. Changes nothing.
 
     Exit 0: no drift; 1: each difference is named, with what mends it.
     """
     form = _form(format_, fix_plan=fix_plan)
-    database = resolve_target(target, auth_token)
-    found = drift.check(database, prefix=prefix, strict=strict, data=data, timeout=timeout)
-    return _tell(Comparison.of(found, str(database), prefix=prefix), form, save)
+    fleet = named(fleet)
+    asked = partial(drift.check, prefix=prefix, strict=strict, data=data, timeout=timeout)
+    if fleet.alone is not None:
+        found = asked(fleet.alone)
+        return _tell(Comparison.of(found, str(fleet.alone), prefix=prefix), form, save)
+    if save or form not in ("text", "json"):
+        context = click.get_current_context()
+        raise click.UsageError("several databases are reported as text or json only", context)
+    return run(partial(_check, asked), fleet, Output(cast("Format", form), quiet=False))
+
+
+def _check(asked: Callable[[Target], drift.Drift], target: Target) -> Answer:
+    found = asked(target)
+    counted = sum(each.counts for each in found)
+    verdict = count(counted, "difference") if counted else "no drift"
+    line = f"{verdict} (revision {found.revision})" if found.revision else verdict
+    return Answer(line, "different" if found else "no drift", found, code=1 if found else 0)
 
 
 @click.command()

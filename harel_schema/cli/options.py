@@ -15,6 +15,7 @@ from harel_schema.names import DEFAULT_PREFIX, check_prefix
 from harel_schema.target import TOKEN_VARIABLES, Target, with_environment_token
 
 __all__ = [
+    "TARGET_VARIABLE",
     "Format",
     "Output",
     "database_options",
@@ -23,13 +24,14 @@ __all__ = [
     "prefix_option",
     "resolve_pair",
     "resolve_target",
+    "token_option",
     "wants_color",
 ]
 
 Format: TypeAlias = Literal["text", "json"]
 _F = TypeVar("_F", bound=Callable[..., object])
 
-_TARGET = "HAREL_SCHEMA_TARGET"
+TARGET_VARIABLE = "HAREL_SCHEMA_TARGET"
 _SOURCE_TOKEN = "HAREL_SCHEMA_SOURCE_TOKEN"  # noqa: S105 - the variable's name
 _DEST_TOKEN = "HAREL_SCHEMA_DEST_TOKEN"  # noqa: S105 - the variable's name
 _TOKEN_HELP = "The token of {}. Better in {}: other users can see a command line."  # noqa: S105
@@ -71,10 +73,14 @@ def database_options(function: _F) -> _F:
 
     The token's variables are read by `resolve_target`: they must not break a local file.
     """
-    function = click.option(
+    return click.argument("target", envvar=TARGET_VARIABLE, required=False)(token_option(function))
+
+
+def token_option(function: _F) -> _F:
+    """Add `--auth-token`."""
+    return click.option(
         "--auth-token", metavar="TOKEN", help=_TOKEN_HELP.format("the server", TOKEN_VARIABLES[0])
     )(function)
-    return click.argument("target", envvar=_TARGET, required=False)(function)
 
 
 def pair_options(first: str, second: str) -> Callable[[_F], _F]:
@@ -121,7 +127,7 @@ def output_options(function: _F) -> _F:
 def resolve_target(text: str | None, auth_token: str | None) -> Target:
     """Read TARGET; a token of the environment is for a server that was given none."""
     if text is None:
-        raise click.UsageError(f"no database is named: give TARGET, or set {_TARGET}")
+        raise click.UsageError(f"no database is named: give TARGET, or set {TARGET_VARIABLE}")
     return with_environment_token(Target.parse(text, auth_token=auth_token), *TOKEN_VARIABLES)
 
 

@@ -10,13 +10,13 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from harel_schema.cli.options import Output
     from harel_schema.transfer import OnProgress
     from harel_schema.transfer import Progress as Step
 
-__all__ = ["progress_bar"]
+__all__ = ["fleet_bar", "progress_bar"]
 
 
 @contextmanager
@@ -54,3 +54,22 @@ def progress_bar(output: Output) -> Iterator[OnProgress | None]:
             )
 
         yield show
+
+
+@contextmanager
+def fleet_bar(output: Output, total: int) -> Iterator[Callable[[], object]]:
+    """Give the function that counts one database more on a bar, where there is a terminal."""
+    if not output.shows_progress:
+        yield lambda: None
+        return
+    bar = Progress(
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} databases"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)

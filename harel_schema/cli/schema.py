@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from harel_schema import migrate, report
+from harel_schema.cli.fleet import Answer, Fleet, fleet_options, named, run
 from harel_schema.cli.options import (
     Format,
     Output,
@@ -14,40 +18,68 @@ from harel_schema.cli.options import (
     resolve_target,
 )
 
+if TYPE_CHECKING:
+    from harel_schema.target import Target
+
 __all__ = ["current", "downgrade", "history", "stamp", "upgrade"]
 
 _REVISION = "A revision, or head, base, +1, -1."
 
 
 @click.command()
-@database_options
+@fleet_options
 @prefix_option
 @click.option("--revision", default="head", show_default=True, help=_REVISION)
 @click.option("--dry-run", is_flag=True, help="Print the plan and its SQL; change nothing.")
+@click.option(
+    "--sql",
+    is_flag=True,
+    help="Print the SQL from base to the revision, or of a range such as 0001:head; open nothing.",
+)
 @output_options
 def upgrade(
     *,
-    target: str | None,
-    auth_token: str | None,
+    fleet: Fleet | None,
     prefix: str,
     revision: str,
     dry_run: bool,
+    sql: bool,
     format_: Format,
     quiet: bool,
-) -> None:
-    """Bring the schema of TARGET to a revision, head by default.
+) -> int:
+    """Bring the schema of each TARGET to a revision, head by default.
 
     Each revision is one transaction together with its version row. A database that harel itself
     made is recognised by its tables and taken over; one whose tables differ is refused.
     """
-    database = resolve_target(target, auth_token)
     output = Output(format_, quiet)
+    if sql:
+        text = migrate.upgrade_sql(revision, prefix)
+        output.result({"sql": text}, text.strip())
+        return 0
+    fleet = named(fleet)
+    if fleet.alone is None:
+        work = partial(_plan if dry_run else _upgrade, revision=revision, prefix=prefix)
+        return run(work, fleet, output)
     if dry_run:
-        plan = migrate.plan(database, revision, prefix)
+        plan = migrate.plan(fleet.alone, revision, prefix)
         output.result(plan, report.plan_text(plan))
     else:
-        result = migrate.upgrade(database, revision, prefix)
+        result = migrate.upgrade(fleet.alone, revision, prefix)
         output.result(result, report.migrated_text(result))
+    return 0
+
+
+def _upgrade(target: Target, *, revision: str, prefix: str) -> Answer:
+    result = migrate.upgrade(target, revision, prefix)
+    word = "upgraded" if result.before != result.after else "unchanged"
+    return Answer(report.migrated_line(result), word, result)
+
+
+def _plan(target: Target, *, revision: str, prefix: str) -> Answer:
+    plan = migrate.plan(target, revision, prefix)
+    word = "to upgrade" if plan.adopted or plan.pending else "unchanged"
+    return Answer(report.plan_line(plan), word, plan)
 
 
 @click.command()
@@ -76,21 +108,26 @@ def downgrade(
 
 
 @click.command()
-@database_options
+@fleet_options
 @prefix_option
+@click.option("-v", "--verbose", is_flag=True, help="Also compare the tables with the revision.")
 @output_options
 def current(
-    *,
-    target: str | None,
-    auth_token: str | None,
-    prefix: str,
-    format_: Format,
-    quiet: bool,
-) -> None:
-    """Show the revision of TARGET, head, and what is pending. Changes nothing."""
-    database = resolve_target(target, auth_token)
-    result = migrate.current(database, prefix)
-    Output(format_, quiet).result(result, report.current_text(result))
+    *, fleet: Fleet | None, prefix: str, verbose: bool, format_: Format, quiet: bool
+) -> int:
+    """Show the revision of each TARGET, head, and what is pending. Changes nothing."""
+    output, fleet = Output(format_, quiet), named(fleet)
+    if fleet.alone is None:
+        return run(partial(_current, prefix=prefix, verbose=verbose), fleet, output)
+    result = migrate.current(fleet.alone, prefix, shape=verbose)
+    output.result(result, report.current_text(result))
+    return 0
+
+
+def _current(target: Target, *, prefix: str, verbose: bool) -> Answer:
+    result = migrate.current(target, prefix, shape=verbose)
+    word = f"at {result.revision or 'no revision'}"
+    return Answer(report.current_line(result), word, result)
 
 
 @click.command()
@@ -106,6 +143,7 @@ def history(*, format_: Format, quiet: bool) -> None:
 @prefix_option
 @click.option("--revision", required=True, help=_REVISION)
 @click.option("--purge", is_flag=True, help="Delete first what the version table holds.")
+@click.option("--force", is_flag=True, help="Also where the tables are not those of the revision.")
 @output_options
 def stamp(
     *,
@@ -114,10 +152,14 @@ def stamp(
     prefix: str,
     revision: str,
     purge: bool,
+    force: bool,
     format_: Format,
     quiet: bool,
 ) -> None:
-    """Write a revision into the version table of TARGET, without running anything."""
+    """Write a revision into the version table of TARGET, without running anything.
+
+    Refused where the tables are not those of the revision, unless forced.
+    """
     database = resolve_target(target, auth_token)
-    result = migrate.stamp(database, revision, prefix, purge=purge)
+    result = migrate.stamp(database, revision, prefix, purge=purge, force=force)
     Output(format_, quiet).result(result, report.migrated_text(result))

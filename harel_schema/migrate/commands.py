@@ -55,28 +55,36 @@ def downgrade(
 
 
 def stamp(
-    database: Named, revision: str, prefix: str = DEFAULT_PREFIX, *, purge: bool = False
+    database: Named,
+    revision: str,
+    prefix: str = DEFAULT_PREFIX,
+    *,
+    purge: bool = False,
+    force: bool = False,
 ) -> Migrated:
     """Write `revision` into the version table, without running anything.
 
     `purge` first deletes what the version table holds, also what cannot be understood. Raises
+    `SchemaMismatch` when the tables have not the shape of `revision`, unless `force`;
     `MigrationError` for an unknown revision, and what `upgrade` raises.
     """
-    job = _job(database, prefix)
+    job = _job(database, prefix, force=force)
     return _migrate(job, lambda config: command.stamp(config, revision, purge=purge))
 
 
-def current(database: Named, prefix: str = DEFAULT_PREFIX) -> Current:
+def current(database: Named, prefix: str = DEFAULT_PREFIX, *, shape: bool = False) -> Current:
     """Return the revision of a database and what is pending; changes nothing.
 
-    Raises `UnknownRevision` when the database is ahead, `MigrationError` when its version table
-    cannot be understood, and the errors of `Target` and `dbapi`.
+    With `shape`, also whether its tables are those of its revision. Raises `UnknownRevision` when
+    the database is ahead, `MigrationError` when its version table cannot be understood, and the
+    errors of `Target` and `dbapi`.
     """
     job = _job(database, prefix)
+    job.compare = shape
     _run(job, command.current)
     chain = tuple(each.revision for each in history())
     pending = chain[chain.index(job.before) + 1 if job.before else 0 :]
-    return Current(label(job.database), job.prefix, job.before, chain[-1], pending)
+    return Current(label(job.database), job.prefix, job.before, chain[-1], pending, job.shape)
 
 
 def plan(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) -> Plan:
@@ -138,6 +146,7 @@ def _migrate(job: Job, work: Callable[[Config], object]) -> Migrated:
         after=job.after,
         applied=tuple(job.applied),
         adopted=tuple(job.adopted),
+        dropped=tuple(job.dropped),
     )
 
 

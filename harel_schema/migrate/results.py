@@ -11,7 +11,8 @@ __all__ = ["Current", "Migrated", "Plan"]
 class Current:
     """Where a database stands: `revision` is None before the first one or without a version row.
 
-    `pending` holds the revisions up to `head`, in the order in which they would be run.
+    `pending` holds the revisions up to `head`, in the order in which they would be run. `shape`
+    is how the tables differ from the revision, a line each; None where that was not asked for.
     """
 
     target: str
@@ -19,6 +20,7 @@ class Current:
     revision: str | None
     head: str
     pending: tuple[str, ...]
+    shape: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,8 @@ class Migrated:
 
     `applied` holds the revisions that this call ran, in order: empty when there was nothing to do
     or another process did it. `adopted` holds the revisions that were taken over and not run,
-    because what they make was there already, in exactly their shape.
+    because what they make was there already, in exactly their shape. `dropped` names the tables,
+    with the number of rows that went with each, and the indexes that a downgrade dropped.
     """
 
     target: str
@@ -36,6 +39,7 @@ class Migrated:
     after: str | None
     applied: tuple[str, ...] = ()
     adopted: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

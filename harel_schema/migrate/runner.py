@@ -53,11 +53,14 @@ class Job:
     prefix: str
     force: bool = False
     dry_run: bool = False
+    compare: bool = False
     before: str | None = None
     after: str | None = None
     applied: list[str] = field(default_factory=list)
     adopted: list[str] = field(default_factory=list)
     pending: tuple[str, ...] = ()
+    dropped: list[str] = field(default_factory=list)
+    shape: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class _Done:
     after: str | None
     applied: str | None = None
     adopted: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 def options(job: Job) -> dict[str, Any]:
@@ -131,6 +135,10 @@ def run(job: Job) -> None:
             survey.refuse(raw(connection), job.prefix)
         if job.dry_run:
             _predict(job, plan, connection)
+        if job.compare:
+            job.shape = Shapes(_script(context.get_context()), job.prefix).differences(
+                connection, job.before
+            )
     check(job.database, write=bool(plan.steps), create=plan.is_upgrade)
     if not plan.steps or job.dry_run:
         return
@@ -182,11 +190,16 @@ def _transaction(job: Job, plan: _Plan, connection: sa.Connection) -> bool:
     if done.applied:
         job.applied.append(done.applied)
         verb = "upgraded" if plan.is_upgrade else "downgraded"
-        log.info("%s: %s to %s", label(job.database), verb, done.after or "base")
+        what = f", dropped {', '.join(done.dropped)}" if done.dropped else ""
+        log.info("%s: %s to %s%s", label(job.database), verb, done.after or "base", what)
+        job.dropped += done.dropped
     return not plan.is_stamp
 
 
 def _stamp(job: Job, plan: _Plan, connection: sa.Connection) -> _Done:
+    if not job.force:
+        shapes = Shapes(_script(_configure(job, connection)), job.prefix)
+        shapes.refuse_stamp(connection, plan.destination)
     _run(job, connection, plan.work, "the stamp")
     return _Done(after=plan.destination)
 
@@ -206,12 +219,14 @@ def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
         _check_arrival(job, plan, identifiers(script), revision)
         job.after = revision
         return _Done(after=revision, adopted=adopted) if adopted else None
-    if not plan.is_upgrade and not job.force:
-        shapes.refuse_loss(connection, revision, plan.destination)
     after = _one(step.to_revisions_no_deps)
-    applied = after if plan.is_upgrade else revision
+    applied, dropped = (after if plan.is_upgrade else revision), tuple[str, ...]()
+    if not plan.is_upgrade:
+        if not job.force:
+            shapes.refuse_loss(connection, revision, plan.destination)
+        dropped = shapes.dropped(connection, revision, after)
     _run(job, connection, lambda *_: [step], f"revision {applied}")
-    return _Done(after, applied=applied, adopted=adopted)
+    return _Done(after, applied=applied, adopted=adopted, dropped=dropped)
 
 
 def _check_arrival(job: Job, plan: _Plan, chain: tuple[str, ...], revision: str | None) -> None:

@@ -13,6 +13,8 @@ import sqlalchemy as sa
 
 from harel_schema import introspect
 from harel_schema.drift import made, schema_differences
+from harel_schema.drift.ours import without_move
+from harel_schema.drift.promise import transport
 from harel_schema.errors import MigrationError, SchemaMismatch
 from harel_schema.introspect import Schema, Table, fold
 from harel_schema.migrate.connect import raw
@@ -72,26 +74,53 @@ class Shapes:
             raise _mismatch(self._prefix, wrong)
         return tuple(present)
 
-    def dropped(self, before: str | None, after: str | None) -> tuple[str, ...]:
-        """Return the names of the tables and indexes that a downgrade drops, sorted."""
-        first, last = self._of(before), self._of(after)
-        tables = [t.name for t in first.tables if last.table(t.name) is None]
-        return tuple(sorted([*tables, *(_indexes(first) - _indexes(last))]))
+    def dropped(
+        self, connection: sa.Connection, before: str | None, after: str | None
+    ) -> tuple[str, ...]:
+        """Return the tables, each with its rows, and the indexes that a downgrade drops."""
+        counts = self._rows_that_go(connection, before, after)
+        kept = [t for t in self._of(before).tables if fold(t.name) not in counts]
+        indexes = _indexes(Schema(tables=tuple(kept))) - _indexes(self._of(after))
+        return (*(_with_rows(name, rows) for name, rows in counts.items()), *sorted(indexes))
 
     def refuse_loss(self, connection: sa.Connection, before: str | None, after: str | None) -> None:
         """Raise `MigrationError` if a table that goes between two revisions holds rows."""
-        gone = self._of(before).by_name.keys() - self._of(after).by_name.keys()
-        counts = {name: _count(connection, name) for name in sorted(gone)}
-        full = [f"{name} ({rows})" for name, rows in counts.items() if rows]
+        counts = self._rows_that_go(connection, before, after)
+        full = [_with_rows(name, rows) for name, rows in counts.items() if rows]
         if full:
             raise MigrationError(
                 f"a downgrade to {after or 'base'} drops tables that hold rows: {', '.join(full)}",
                 remedy="copy them first, or drop them with --force (alembic: -x force=true)",
             )
 
+    def refuse_stamp(self, connection: sa.Connection, revision: str | None) -> None:
+        """Raise `SchemaMismatch` if the tables are not what `revision` promises."""
+        lines = self.differences(connection, revision)
+        if lines:
+            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+            raise SchemaMismatch(
+                f"the tables have not the shape of {revision or 'base'}: {lines[0]}{more}",
+                differences=lines,
+                remedy="stamp another revision, or --force it (alembic: -x force=true)",
+            )
+
     def differences(self, connection: sa.Connection, revision: str | None) -> tuple[str, ...]:
-        """Return how our tables in the database differ from the shape of a revision."""
-        return _lines(self._of(revision), self._only_owned(introspect.read(raw(connection))))
+        """Return how our tables in the database differ from a revision's, as `check` counts it."""
+        live = introspect.read(raw(connection))
+        if revision is None:
+            return _lines(Schema(), self._only_owned(live))
+        want, found = self._of(revision), self._only_owned(live)
+        # Before the revision that makes them, harel's own are allowed.
+        optional = {fold(t.name): t for t in transport(self._prefix).tables}
+        if want.by_name.keys().isdisjoint(optional) and optional.keys() & found.by_name.keys():
+            want = Schema(tables=(*want.tables, *optional.values()))
+        return _lines(want, without_move(found, self._prefix))
+
+    def _rows_that_go(
+        self, connection: sa.Connection, before: str | None, after: str | None
+    ) -> dict[str, int]:
+        gone = self._of(before).by_name.keys() - self._of(after).by_name.keys()
+        return {name: _count(connection, name) for name in sorted(gone)}
 
     def _nearest(
         self, name: str, added: _Added, later: Sequence[str], live: Schema
@@ -146,6 +175,10 @@ def _indexes(schema: Schema) -> set[str]:
 
 def _lines(want: Schema, found: Schema) -> tuple[str, ...]:
     return tuple(map(str, schema_differences(want, found)))
+
+
+def _with_rows(table: str, rows: int) -> str:
+    return f"{table} ({rows:,} {'row' if rows == 1 else 'rows'})"
 
 
 def _mismatch(prefix: str, wrong: Iterable[tuple[str, ...]]) -> SchemaMismatch:

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 __all__ = [
     "adopted_text",
     "copy_text",
+    "current_line",
     "current_text",
     "history_text",
+    "migrated_line",
     "migrated_text",
+    "plan_line",
     "plan_text",
     "verify_text",
 ]
@@ -46,15 +49,38 @@ def migrated_text(result: Migrated) -> str:
         lines.append(f"{result.target}: {result.before or 'base'} -> {after}{steps}")
     else:
         lines.append(f"{result.target}: already at {after}")
+    lines += [f"  dropped {name}" for name in result.dropped]
     return "\n".join(lines)
+
+
+def migrated_line(result: Migrated) -> str:
+    """Return what an upgrade did, in one line and without the name of the database."""
+    steps = [
+        f"{verb} {', '.join(names)}"
+        for verb, names in (("took over", result.adopted), ("ran", result.applied))
+        if names
+    ]
+    after = result.after or "base"
+    if not steps and result.before == result.after:
+        return f"already at {after}"
+    done = f" ({', '.join(steps)})" if steps else ""
+    return f"{result.before or 'base'} -> {after}{done}"
+
+
+def plan_line(plan: Plan) -> str:
+    """Return what an upgrade would do, in one line and without the name of the database."""
+    steps = [
+        f"would {verb} {', '.join(names)}"
+        for verb, names in (("take over", plan.adopted), ("run", plan.pending))
+        if names
+    ]
+    return f"{plan.revision or 'base'}, {', '.join(steps)}" if steps else "nothing to do"
 
 
 def plan_text(plan: Plan) -> str:
     """Return the steps that an upgrade would run, and their SQL."""
-    if not plan.pending:
-        return f"{plan.target}: nothing to do"
-    steps = ", ".join(plan.pending)
-    return f"-- {plan.target}: {plan.revision or 'base'}, would run {steps}\n{plan.sql.strip()}"
+    line = f"{plan.target}: {plan_line(plan)}"
+    return f"-- {line}\n{plan.sql.strip()}" if plan.sql else line
 
 
 def adopted_text(result: Adopted) -> str:
@@ -86,11 +112,22 @@ def _caveat(caveat: Caveat) -> str:
 
 
 def current_text(result: Current) -> str:
-    """Return where a database stands, in one line."""
-    at = f"{result.target}: {result.revision or 'no revision'}"
-    if not result.pending:
-        return f"{at} (head)"
-    return f"{at}, head {result.head}, pending: {', '.join(result.pending)}"
+    """Return where a database stands, and a line for each difference from its revision."""
+    lines = [f"{result.target}: {current_line(result)}"]
+    return "\n".join([*lines, *(f"  {each}" for each in result.shape or ())])
+
+
+def current_line(result: Current) -> str:
+    """Return where a database stands, in one line and without its name."""
+    at = result.revision or "no revision"
+    if result.pending:
+        at += f", head {result.head}, pending: {', '.join(result.pending)}"
+    else:
+        at += " (head)"
+    if result.shape is None:
+        return at
+    found = count(len(result.shape), "difference")
+    return f"{at}, tables differ ({found})" if result.shape else f"{at}, tables match"
 
 
 def history_text(revisions: Iterable[Revision]) -> str:

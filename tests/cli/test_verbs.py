@@ -61,10 +61,14 @@ def test_up_down_and_stamp(run) -> None:
     """A downgrade goes back, current says what is pending, a stamp moves the version row alone."""
     run("upgrade", "x.db")
     down = run("downgrade", "x.db", "--revision", "0001").out
-    assert down == f"x.db: {HEAD} -> 0001 (ran {', '.join(CHAIN[:0:-1])})\n"
+    first, *dropped = down.splitlines()
+    assert first == f"x.db: {HEAD} -> 0001 (ran {', '.join(CHAIN[:0:-1])})"
+    assert "  dropped harel_definitions (0 rows)" in dropped
     pending = f"x.db: 0001, head {HEAD}, pending: {', '.join(CHAIN[1:])}\n"
     assert run("current", "x.db").out == pending
-    assert run("stamp", "x.db", "--revision", "0002").out == "x.db: 0001 -> 0002\n"
+    assert run("stamp", "x.db", "--revision", "0002").code == 2
+    stamped = run("stamp", "x.db", "--revision", "0002", "--force").out
+    assert stamped == "x.db: 0001 -> 0002\n"
     ended = run("check", "x.db")
     assert ended.code == 1
     assert "table-missing harel_definitions" in ended.out
@@ -115,7 +119,11 @@ def test_the_environment_names_the_database(run, monkeypatch: pytest.MonkeyPatch
 BAD = [
     ["nope"],
     ["upgrade", "--no-such-option"],
-    ["upgrade", "x.db", "y.db"],
+    ["downgrade", "x.db", "y.db", "--revision", "base"],
+    ["upgrade", "--targets", "missing.txt"],
+    ["upgrade", "x.db", "--jobs", "0"],
+    ["upgrade", "--sql", "--revision", "9999"],
+    ["check", "x.db", "y.db", "--format", "sarif"],
     ["upgrade"],
     ["upgrade", "x.db", "--revision", "9999"],
     ["upgrade", "x.db", "--revision", ""],

@@ -17,7 +17,9 @@ def test_rows_are_not_dropped(database):
         "INSERT INTO harel_trace VALUES ('a', 0, '{}')",
     )
     before = database.fingerprint()
-    with pytest.raises(MigrationError, match=r"harel_outbox \(2\), harel_trace \(1\).*--force"):
+    with pytest.raises(
+        MigrationError, match=r"harel_outbox \(2 rows\), harel_trace \(1 row\).*--force"
+    ):
         migrate.downgrade(database.target, "base")
     assert database.fingerprint() == before
 
@@ -36,8 +38,24 @@ def test_force_drops_them(database):
     database.rows("INSERT INTO harel_trace VALUES ('a', 0, '{}')")
     done = migrate.downgrade(database.target, "base", force=True)
     assert (done.after, done.applied) == (None, CHAIN[::-1])
+    assert "harel_trace (1 row)" in done.dropped
+    assert {"harel_outbox (0 rows)", "harel_timers_by_fire_at"} <= set(done.dropped)
     left = [table.name for table in database.schema().tables]
     assert left == ["harel_alembic_version", "sqlite_sequence"]
+
+
+@pytest.mark.parametrize("revision", CHAIN)
+def test_each_downgrade_says_what_it_drops(revision, file):
+    """The tables and indexes that are gone after a step are the ones that it named."""
+    names = "SELECT name FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+    migrate.upgrade(file.target, revision)
+    before = {name for (name,) in file.rows(names)}
+    done = migrate.downgrade(file.target, "-1")
+    after = {name for (name,) in file.rows(names)}
+    said = {name.partition(" (")[0] for name in done.dropped}
+    # An index goes with its table.
+    assert said <= before - after
+    assert {name for name in before - after if not name.startswith(tuple(said))} == set()
 
 
 def test_a_way_that_does_not_exist_is_refused(database):

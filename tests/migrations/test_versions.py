@@ -7,9 +7,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from harel.engine.schema import sql_schema
 
 from harel_schema import dbapi, migrate
-from harel_schema.errors import MigrationError, TargetError, UnknownRevision
+from harel_schema.errors import MigrationError, SchemaMismatch, TargetError, UnknownRevision
 from harel_schema.migrate import Current
 from tests.migrations.conftest import CHAIN, HEAD
 
@@ -85,12 +86,45 @@ def test_stamp_writes_the_row_and_nothing_else(database):
     """`stamp` moves the version row up, down and to base without running a revision."""
     migrate.upgrade(database.target)
     before = database.fingerprint()[:-1]
-    done = migrate.stamp(database.target, "0001")
+    done = migrate.stamp(database.target, "0001", force=True)
     assert (done.before, done.after, done.applied) == (HEAD, "0001", ())
     assert migrate.current(database.target).revision == "0001"
-    assert migrate.stamp(database.target, "base").after is None
+    assert migrate.stamp(database.target, "base", force=True).after is None
     assert migrate.stamp(database.target, "head").after == HEAD
     assert database.fingerprint()[:-1] == before
+
+
+@pytest.mark.parametrize("revision", ["base", *CHAIN[:-1]])
+def test_stamp_refuses_a_revision_of_another_shape(revision, database):
+    """A version row is not written over tables that are not those of its revision."""
+    migrate.upgrade(database.target)
+    before = database.fingerprint()
+    with pytest.raises(SchemaMismatch, match=f"not the shape of {revision}: .*--force") as caught:
+        migrate.stamp(database.target, revision)
+    assert caught.value.differences
+    assert "\n" not in str(caught.value)
+    assert database.fingerprint() == before
+
+
+def test_stamp_takes_every_revision_of_its_own_shape(file):
+    """What each revision's own SQL made, and harel's own tables beside 0001, may be stamped."""
+    for revision in CHAIN:
+        prefix = f"p{revision}"
+        file.rows(*migrate.schema_sql(prefix, revision))
+        file.rows(f"DELETE FROM {prefix}_alembic_version")
+        assert migrate.stamp(file.target, revision, prefix).after == revision
+    file.rows(*sql_schema("sqlite"))
+    assert migrate.stamp(file.target, "0001").after == "0001"
+
+
+def test_current_says_whether_the_tables_match(database):
+    """Asked for the shape, `current` compares the tables with the revision, and says how."""
+    migrate.upgrade(database.target, "0002")
+    assert migrate.current(database.target).shape is None
+    assert migrate.current(database.target, shape=True).shape == ()
+    database.rows("ALTER TABLE harel_trace ADD COLUMN extra TEXT")
+    (line,) = migrate.current(database.target, shape=True).shape
+    assert "harel_trace.extra" in line
 
 
 def test_stamp_refuses_an_unknown_revision(database):
@@ -156,14 +190,9 @@ def test_commands_print_nothing(file, capfd, caplog):
         migrate.downgrade(file.target, "base")
     assert capfd.readouterr() == ("", "")
     messages = [r.message for r in caplog.records if r.name == "harel_schema.migrate"]
-    assert messages == [
-        f"state.db: {done}"
-        for done in (
-            *(f"upgraded to {each}" for each in CHAIN),
-            *(f"downgraded to {each}" for each in CHAIN[-2::-1]),
-            "downgraded to base",
-        )
-    ]
+    ups = [f"state.db: upgraded to {each}" for each in CHAIN]
+    downs = [f"state.db: downgraded to {each}" for each in (*CHAIN[-2::-1], "base")]
+    assert [message.partition(", dropped")[0] for message in messages] == [*ups, *downs]
 
 
 def test_an_open_connection_is_used_and_left_open():
