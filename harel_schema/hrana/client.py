@@ -15,7 +15,15 @@ from harel_schema.hrana import flow as f
 from harel_schema.hrana import messages as m
 from harel_schema.hrana.decode import CursorDecoder
 from harel_schema.hrana.streams import StreamState
-from harel_schema.hrana.transport import HeadWatch, cut_off, failure, is_read, reply, settings
+from harel_schema.hrana.transport import (
+    HeadWatch,
+    cut_off,
+    failure,
+    is_read,
+    reply,
+    settings,
+    to_loopback,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -51,7 +59,7 @@ class Client:
     ) -> None:
         self._session = f.new_session(url, auth_token, retry)
         self._sleep = sleep
-        self._http = httpx.Client(**settings(url, timeout))
+        self._http = httpx.Client(**settings(url, timeout), event_hooks={"request": [to_loopback]})
         self._pid = os.getpid()
         self._count = 0
         self._count_lock = threading.Lock()

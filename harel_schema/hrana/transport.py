@@ -48,6 +48,20 @@ def settings(url: str, timeout: float) -> Settings:
     }
 
 
+def to_loopback(request: httpx.Request) -> None:
+    """Send a request to ``NAME.localhost`` to this machine; its Host header keeps the name.
+
+    RFC 6761 says so, and not every system's resolver does. sqld tells namespaces by that header.
+    """
+    if request.url.scheme == "http" and request.url.host.endswith(".localhost"):
+        request.url = request.url.copy_with(host="127.0.0.1")
+
+
+async def to_loopback_async(request: httpx.Request) -> None:
+    """Do the same for an asynchronous client."""
+    to_loopback(request)
+
+
 class HeadWatch:
     """Learns from httpcore's trace whether the head of a request could be written.
 

@@ -35,6 +35,7 @@ from harel_schema.hrana import (
     StepEnd,
     StepError,
 )
+from harel_schema.testing import sqld_server
 
 COUNT = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT i FROM n"
@@ -255,3 +256,11 @@ async def test_bad_url_is_refused_and_not_quoted(connect: Any, url: str, reason:
     with pytest.raises(e.TargetError, match=reason) as failure:
         await connect(url)
     assert "secret" not in str(failure.value)
+
+
+async def test_a_name_below_localhost_is_this_machine(connect, tmp_path):
+    """``NAME.localhost`` needs no resolver, and keeps its name: two namespaces stay apart."""
+    with sqld_server(tmp_path / "sqld", admin=True, namespaces=True) as server:
+        for name in ("a", "b"):
+            client = await connect(server.create_namespace(name))
+            await client.execute(Statement("CREATE TABLE t (x)"))
