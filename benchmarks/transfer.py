@@ -1,33 +1,50 @@
-"""How fast rows come over: our copy and verify beside the driver's own row loop.
+"""How fast rows come over, beside what there is: `python benchmarks/transfer.py [ROWS [ROUNDS]]`.
 
-    python benchmarks/transfer.py [ROWS]
+Rows are executions of 1.4 kB of JSON, in a database at head. Prints the median of the rounds in rows
+a second, and as multiples of the others:
 
-Rows are executions of 1.4 kB. The loop inserts a tenth of them, row by row in one transaction,
-through `libsql.connect(url)`. Prints rows a second, and each figure as a multiple of the loop's.
+- driver loop: `libsql.connect(url)`, one INSERT after another, each committed; and in one transaction
+- dump: sqld's own load of its own dump, when a namespace is made (`dump_url`)
+- replica: a new embedded replica, opened and synced (`libsql_experimental`)
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import sqlite3
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from statistics import median
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 os.environ.setdefault("RUST_LOG", "off")
 
+import httpx
 import libsql
+import libsql_experimental
+from delay import delayed
 
 from harel_schema import migrate
 from harel_schema.testing import Server
 from harel_schema.transfer import copy
 from harel_schema.verify import verify
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 TABLE = "harel_executions"
+INSERT = f"INSERT INTO {TABLE} VALUES (?, ?, ?, ?)"
+ROUND_TRIP = 0.05
+# The loops are slow: they insert a part of the rows.
+LOOP_ROWS, TRANSACTION_ROWS = 600, 2_000
 
 
 def rows(count: int) -> list[tuple[str, str, str, int]]:
@@ -49,42 +66,114 @@ def make_source(path: Path, count: int) -> None:
     """Write a file at head with `count` executions."""
     migrate.upgrade(path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executemany(f"INSERT INTO {TABLE} VALUES (?, ?, ?, ?)", rows(count))
+        connection.executemany(INSERT, rows(count))
 
 
-def driver_loop(url: str, count: int) -> float:
-    """Insert rows one by one through the driver; return rows a second."""
-    migrate.upgrade(url)
-    connection = libsql.connect(url)
-    started = time.perf_counter()
+def driver_loop(url: str, count: int, isolation_level: str | None) -> None:
+    """Insert rows one by one through the driver."""
+    connection = libsql.connect(url, isolation_level=isolation_level)
     for row in rows(count):
-        connection.execute(f"INSERT INTO {TABLE} VALUES (?, ?, ?, ?)", row)
-    connection.commit()
-    return count / (time.perf_counter() - started)
+        connection.execute(INSERT, row)
+    if isolation_level is not None:
+        connection.commit()
+
+
+def load_dump(server: Server, dump: Path) -> None:
+    """Let a server make a namespace from a dump."""
+    admin = urlsplit(server.admin_url)
+    connection = http.client.HTTPConnection(admin.hostname or "", admin.port, timeout=300)
+    body = json.dumps({"dump_url": dump.as_uri()})
+    header = {"Content-Type": "application/json"}
+    with closing(connection):
+        connection.request("POST", "/v1/namespaces/loaded/create", body, header)
+        response = connection.getresponse()
+        if response.status != http.client.OK:
+            raise SystemExit(f"the dump was not loaded: {response.read()!r}")
+
+
+def sync_replica(path: Path, url: str, count: int) -> None:
+    """Open a new embedded replica."""
+    connection = libsql_experimental.connect(str(path), sync_url=url)
+    connection.sync()
+    ((found,),) = connection.execute(f"SELECT count(*) FROM {TABLE}").fetchall()
+    if found != count:
+        raise SystemExit(f"the replica has {found:,} rows")
+
+
+class Rates:
+    """Rows a second of each job, by round."""
+
+    def __init__(self) -> None:
+        self._found: defaultdict[str, list[float]] = defaultdict(list)
+
+    def time(self, name: str, count: int, job: Callable[[], object]) -> None:
+        """Run a job of `count` rows."""
+        started = time.perf_counter()
+        job()
+        self._found[name].append(count / (time.perf_counter() - started))
+
+    def show(self, name: str, *others: str) -> None:
+        """Print a line: the median, and its multiple of others'."""
+        rate = median(self._found[name])
+        multiples = [f"{rate / median(self._found[other]):.2f} x {other}" for other in others]
+        print(f"{name:28}{rate:10,.0f} rows/s   {', '.join(multiples)}")
+
+
+def measure(rates: Rates, folder: Path, source: Path, count: int) -> None:
+    """Run every job once."""
+    folder.mkdir()
+    for name, level, part in (
+        ("driver loop", None, LOOP_ROWS),
+        ("one transaction", "DEFERRED", TRANSACTION_ROWS),
+    ):
+        with Server(folder / name) as server:
+            migrate.upgrade(server.url)
+            rates.time(name, part, lambda: driver_loop(server.url, part, level))  # noqa: B023
+    with Server(folder / "copy", grpc=True) as server:
+        rates.time("copy to sqld", count, lambda: copy(source, server.url))
+        rates.time("verify with sqld", count, lambda: verify(source, server.url))
+        replica = folder / "replica.db"
+        rates.time("replica", count, lambda: sync_replica(replica, server.url, count))
+        rates.time("copy from sqld", count, lambda: copy(server.url, folder / "back.db"))
+        with delayed(server.url, ROUND_TRIP) as far:
+            rates.time("copy from afar", count, lambda: copy(far, folder / "far.db"))
+        dump = folder.parent / "dump.sql"
+        if not dump.exists():
+            dump.write_bytes(httpx.get(f"{server.url}/dump", timeout=300).content)
+    with Server(folder / "load", admin=True, namespaces=True) as server:
+        rates.time("dump", count, lambda: load_dump(server, dump))
+    with Server(folder / "far") as server, delayed(server.url, ROUND_TRIP) as far:
+        rates.time("copy afar", count, lambda: copy(source, far))
+    rates.time("copy to a file", count, lambda: copy(source, folder / "file.db"))
+    rates.time("verify files", count, lambda: verify(source, folder / "file.db"))
 
 
 def main() -> None:
-    """Measure, and print a line a figure."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
-    folder = Path(tempfile.mkdtemp(prefix="harel-schema-"))
-    source, back = folder / "source.db", folder / "back.db"
-    make_source(source, count)
-    with Server(folder / "loop") as server:
-        loop = driver_loop(server.url, count // 10)
-    print(f"{'driver row loop -> sqld':28}{loop:10,.0f} rows/s")
-    with Server(folder / "copy") as server:
-        jobs = {
-            "copy file -> sqld": lambda: copy(source, server.url),
-            "verify file, sqld": lambda: verify(source, server.url),
-            "copy again (compares)": lambda: copy(source, server.url),
-            "copy sqld -> file": lambda: copy(server.url, back),
-            "verify file, file": lambda: verify(source, back),
-        }
-        for name, job in jobs.items():
-            started = time.perf_counter()
-            job()
-            rate = count / (time.perf_counter() - started)
-            print(f"{name:28}{rate:10,.0f} rows/s{rate / loop:8.1f} x the loop")
+    """Measure, and print a line a job."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 30_000
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    rates = Rates()
+    with tempfile.TemporaryDirectory(prefix="harel-schema-") as name:
+        folder = Path(name)
+        source = folder / "source.db"
+        make_source(source, count)
+        for number in range(rounds):
+            measure(rates, folder / str(number), source, count)
+    print(f"{count:,} rows, median of {rounds}; afar: {ROUND_TRIP * 1_000:.0f} ms a round trip")
+    for job, *others in (
+        ("driver loop",),
+        ("one transaction",),
+        ("dump",),
+        ("replica",),
+        ("copy to sqld", "driver loop", "one transaction", "dump"),
+        ("copy afar", "copy to sqld"),
+        ("copy from sqld", "replica"),
+        ("copy from afar", "copy from sqld"),
+        ("verify with sqld", "copy to sqld"),
+        ("copy to a file",),
+        ("verify files", "copy to a file"),
+    ):
+        rates.show(job, *others)
 
 
 if __name__ == "__main__":

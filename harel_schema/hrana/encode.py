@@ -45,6 +45,11 @@ def encode_cursor(batch: m.Batch, baton: str | None = None) -> bytes:
     return b"".join([head, *_nested(2, _batch(batch))])
 
 
+def encode_statement(statement: m.Statement) -> m.Encoded:
+    """Return `statement` as a batch takes it too, encoded; raises as `encode_pipeline`."""
+    return m.Encoded(_statement(statement))
+
+
 def _request(request: m.Request) -> list[bytes]:
     match request:
         case m.Close():
@@ -72,7 +77,9 @@ def _batch(batch: m.Batch) -> list[bytes]:
 
 def _step(step: m.Step) -> list[bytes]:
     head = _field(1, _condition(step.condition)) if step.condition is not None else b""
-    return [head, *_nested(2, _statement(step.statement))]
+    statement = step.statement
+    parts = statement.parts if isinstance(statement, m.Encoded) else _statement(statement)
+    return [head, *_nested(2, parts)]
 
 
 def _condition(condition: m.Condition) -> bytes:
@@ -168,7 +175,7 @@ def _field(number: int, data: bytes) -> bytes:
     return b"%c%b%b" % (number << 3 | 2, _varint(len(data)), data)
 
 
-def _nested(number: int, parts: list[bytes]) -> list[bytes]:
+def _nested(number: int, parts: Sequence[bytes]) -> list[bytes]:
     """Return the parts of a field whose content is `parts`; see `_field`."""
     return [b"%c%b" % (number << 3 | 2, _varint(sum(map(len, parts)))), *parts]
 

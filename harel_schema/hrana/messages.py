@@ -6,7 +6,7 @@ Names and meaning follow the specification (`HRANA_3_SPEC.md` of libSQL). All ar
 from __future__ import annotations
 
 from collections import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -33,6 +33,13 @@ class Statement:
     args: Args = ()
     want_rows: bool = True
     replication_index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A statement that was encoded before it is sent, by `encode_statement`: for a large one."""
+
+    parts: abc.Sequence[bytes] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ Condition: TypeAlias = Ok | Err | Not | And | Or | IsAutocommit
 class Step:
     """A statement of a batch, skipped when its `condition` is false."""
 
-    statement: Statement
+    statement: Statement | Encoded
     condition: Condition | None = None
 
 

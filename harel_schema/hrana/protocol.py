@@ -11,7 +11,7 @@ Exactness, measured on sqld 0.24.32:
 """
 
 from harel_schema.hrana.decode import CursorDecoder, decode_pipeline
-from harel_schema.hrana.encode import encode_cursor, encode_pipeline
+from harel_schema.hrana.encode import encode_cursor, encode_pipeline, encode_statement
 from harel_schema.hrana.messages import (
     And,
     Args,
@@ -22,6 +22,7 @@ from harel_schema.hrana.messages import (
     CursorEntry,
     Describe,
     Description,
+    Encoded,
     Err,
     Execute,
     GetAutocommit,
@@ -56,6 +57,7 @@ __all__ = [
     "CursorEntry",
     "Describe",
     "Description",
+    "Encoded",
     "Err",
     "Execute",
     "GetAutocommit",
@@ -80,4 +82,5 @@ __all__ = [
     "decode_pipeline",
     "encode_cursor",
     "encode_pipeline",
+    "encode_statement",
 ]

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from harel_schema.introspect import Schema
     from harel_schema.rows import Row
     from harel_schema.target import Target
-    from harel_schema.transfer.access import Cells, Database, Work
+    from harel_schema.transfer.database import Cells, Database, Insert, Run, Work
     from harel_schema.transfer.layout import Query, Scan
-    from harel_schema.transfer.paging import Run
     from harel_schema.transfer.plan import Contents
 
 __all__ = ["Destination", "Silent", "Standing", "State", "standing"]
@@ -99,6 +98,10 @@ class Destination:
         """See `Database`."""
         return self._database.query(query)
 
+    def survey(self, queries: Sequence[Query]) -> list[list[Cells]]:
+        """See `Database`."""
+        return self._database.survey(queries)
+
     def snapshot(self) -> AbstractContextManager[None]:
         """See `Database`."""
         return self._database.snapshot()
@@ -110,6 +113,10 @@ class Destination:
     def scan(self, scans: Sequence[Scan]) -> Iterator[Run]:
         """See `Database`."""
         return self._database.scan(scans)
+
+    def prepare(self, insert: Insert) -> Work:
+        """See `Database`."""
+        return self._database.prepare(insert)
 
     def close(self) -> None:
         """See `Database`."""

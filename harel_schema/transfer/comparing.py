@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from harel_schema.rows import Row
-    from harel_schema.transfer.access import Database
+    from harel_schema.transfer.database import Database
     from harel_schema.transfer.layout import Layout
     from harel_schema.transfer.progress import Meter
 

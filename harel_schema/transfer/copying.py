@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from harel_schema import rows
 from harel_schema.errors import ServerError
-from harel_schema.transfer.access import Insert
 from harel_schema.transfer.behind import Writer
+from harel_schema.transfer.database import Insert
 from harel_schema.transfer.ledger import Range
 from harel_schema.transfer.pace import Pace
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from harel_schema.rows import Row
-    from harel_schema.transfer.access import Database, Work
+    from harel_schema.transfer.database import Database, Work
     from harel_schema.transfer.layout import Layout
     from harel_schema.transfer.ledger import Ledger
     from harel_schema.transfer.model import Limits
@@ -134,24 +134,32 @@ class RangeWriter:
         """Write the first rows of `part`, or with `last` None all; return what is left of it."""
         upper = part.upper if last is None else layout.key_of(last)
         done = Range(part.table, part.lower, upper, len(batch.rows), batch.digest())
+        work = self._work(layout, part, batch.rows, done)
         self._writer.put(
-            lambda: self._timed(layout, part, batch.rows, done),
+            lambda: self._timed(layout, part, batch.rows, done, work),
             lambda: self._count(layout, batch, counts, len(batch.rows)),
         )
         return Range(part.table, upper, part.upper)
 
-    def _timed(self, layout: Layout, part: Range, found: list[Row], done: Range) -> None:
-        started = time.monotonic()
-        self._apply(layout, part, found, done)
-        self._pace.took(time.monotonic() - started)
-
-    def _apply(self, layout: Layout, part: Range, found: list[Row], done: Range) -> None:
-        """Write `found`, the rows of `done`; in halves if a server refuses them for their size."""
+    def _work(self, layout: Layout, part: Range, found: list[Row], done: Range) -> list[Work]:
         work: list[Work] = [*self._ledger.advance(part, done)]
         if part.digest is not None:
             work.append(layout.delete(part.lower, part.upper))
         if found:
-            work.append(Insert(layout, found))
+            work.append(self._database.prepare(Insert(layout, found)))
+        return work
+
+    def _timed(
+        self, layout: Layout, part: Range, found: list[Row], done: Range, work: list[Work]
+    ) -> None:
+        started = time.monotonic()
+        self._apply(layout, part, found, done, work)
+        self._pace.took(time.monotonic() - started)
+
+    def _apply(
+        self, layout: Layout, part: Range, found: list[Row], done: Range, work: list[Work]
+    ) -> None:
+        """Write `found`, the rows of `done`; in halves if a server refuses them for their size."""
         try:
             self._database.transact(work, lambda: self._ledger.holds(done))
         except ServerError as exc:
@@ -160,17 +168,17 @@ class RangeWriter:
             self._pace.refused()
             middle = len(found) // 2
             upper = layout.key_of(found[middle - 1])
-            self._apply(layout, part, found[:middle], _done(part, upper, found[:middle]))
             left = Range(part.table, upper, part.upper)
-            self._apply(layout, left, found[middle:], _done(left, done.upper, found[middle:]))
+            self._half(layout, part, found[:middle], upper)
+            self._half(layout, left, found[middle:], done.upper)
+
+    def _half(self, layout: Layout, part: Range, found: list[Row], upper: Row | None) -> None:
+        digest = rows.digest(map(rows.encode, found))
+        done = Range(part.table, part.lower, upper, len(found), digest)
+        self._apply(layout, part, found, done, self._work(layout, part, found, done))
 
     def _count(self, layout: Layout, batch: Batch, counts: Counts, written: int) -> None:
         counts.rows += len(batch.rows)
         counts.bytes += batch.size
         counts.written += written
         self._progress(layout.name, len(batch.rows), batch.size)
-
-
-def _done(part: Range, upper: Row | None, found: list[Row]) -> Range:
-    digest = rows.digest(map(rows.encode, found))
-    return Range(part.table, part.lower, upper, len(found), digest)

@@ -13,9 +13,10 @@ from harel_schema.introspect import Schema
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
 from harel_schema.target import Target
 from harel_schema.transfer import preflight, state
-from harel_schema.transfer.access import Database, Insert, Work, open_database, size_of
+from harel_schema.transfer.access import open_database
 from harel_schema.transfer.comparing import compare_tables
 from harel_schema.transfer.copying import Counts, RangeWriter
+from harel_schema.transfer.database import Database, Insert, Work, size_of
 from harel_schema.transfer.layout import SEQUENCES
 from harel_schema.transfer.ledger import Ledger
 from harel_schema.transfer.merging import check_collisions, insert_missing, raise_sequences

@@ -52,7 +52,8 @@ class Layout:
     kept. `key` holds positions in `columns`; `terms` the SQL of each of them, with a COLLATE
     where the key's collation is not the column's; `collations` the key's collations.
     `where` is SQL that every statement is narrowed by, "" for the whole table. `seekable` says
-    that the rows after a key are found by an index, without sorting the table.
+    that the rows after a key are found by an index, without sorting the table. `rowid_name` is a
+    name of the rowid, None where there is none.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Layout:
     collations: tuple[str, ...]
     where: str = field(default="", kw_only=True)
     seekable: bool = field(default=True, kw_only=True, compare=False)
+    rowid_name: str | None = field(default=None, kw_only=True, compare=False)
 
     def key_of(self, row: Row) -> Row:
         """Return the key of `row`."""
@@ -105,12 +107,15 @@ class Layout:
         sql = f"SELECT {', '.join(cells)} FROM {quote(self.name)}{clause} ORDER BY {order}"  # noqa: S608
         return Query(sql if limit is None else f"{sql} LIMIT {limit}", args)
 
-    def rowid(self, key: Row) -> Query:
-        """Look up the rowid of the row with `key`; fails where there is none."""
+    def rowid(self, key: Row) -> Query | None:
+        """Look up the rowid of the row with `key`; None where there is none."""
+        if self.rowid_name is None:
+            return None
         tests = " AND ".join(
             f"{term} IS {_mark(cell)}" for term, cell in zip(self.terms, key, strict=True)
         )
-        return Query(f"SELECT rowid FROM {quote(self.name)} WHERE {tests}", _args(key))  # noqa: S608
+        sql = f"SELECT {quote(self.rowid_name)} FROM {quote(self.name)} WHERE {tests}"  # noqa: S608
+        return Query(sql, _args(key))
 
     def count(self) -> Query:
         """Count the rows."""
@@ -196,8 +201,13 @@ def layout(table: Table, *, null_keys: bool = False) -> Layout:
     if table.rowid_alias is not None:
         alias = table.rowid_alias
         return _by_number(table.name, stored, alias)
+    rowid = _rowid(table)
     if table.primary_key is None or null_keys:
-        rowid = _rowid(table)
+        if rowid is None:
+            raise TransferError(
+                f"{table.name} has no key, and columns that hide its rowid under every name",
+                remedy="give it a primary key",
+            )
         return _by_number(table.name, (rowid, *stored), rowid)
     key = table.primary_key.terms
     collations = tuple(term.collation for term in key)
@@ -217,11 +227,13 @@ def layout(table: Table, *, null_keys: bool = False) -> Layout:
         terms,
         collations,
         seekable=not any(term.desc for term in key),
+        rowid_name=rowid,
     )
 
 
 def _by_number(table: str, columns: tuple[str, ...], rowid: str) -> Layout:
-    return Layout(table, columns, (columns.index(rowid),), (quote(rowid),), ("BINARY",))
+    key = columns.index(rowid)
+    return Layout(table, columns, (key,), (quote(rowid),), ("BINARY",), rowid_name=rowid)
 
 
 def _term(table: Table, term: Term) -> str:
@@ -231,15 +243,11 @@ def _term(table: Table, term: Term) -> str:
     return f"{quote(column.name)} COLLATE {term.collation}"
 
 
-def _rowid(table: Table) -> str:
+def _rowid(table: Table) -> str | None:
+    """Return a name of the rowid that no column has taken; None where there is none."""
     taken = {fold(column.name) for column in table.columns}
-    free = next((name for name in _ROWID_NAMES if name not in taken), None)
-    if free is None:
-        raise TransferError(
-            f"{table.name} has no key, and columns that hide its rowid under every name",
-            remedy="give it a primary key",
-        )
-    return free
+    names = () if table.without_rowid else _ROWID_NAMES
+    return next((name for name in names if name not in taken), None)
 
 
 def nullable_key(table: Table) -> bool:

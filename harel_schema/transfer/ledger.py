@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harel_schema.rows import Row
-    from harel_schema.transfer.access import Database
+    from harel_schema.transfer.database import Database
 
 __all__ = ["Ledger", "Range"]
 

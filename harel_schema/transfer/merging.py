@@ -6,17 +6,17 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from harel_schema.errors import TransferError
-from harel_schema.transfer.access import Insert
 from harel_schema.transfer.comparing import compare_tables
 from harel_schema.transfer.copying import Batch, Counts
+from harel_schema.transfer.database import Insert
 from harel_schema.transfer.layout import SEQUENCES, Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from harel_schema.rows import Row
-    from harel_schema.transfer.access import Database, Work
     from harel_schema.transfer.comparing import Pair
+    from harel_schema.transfer.database import Database, Work
     from harel_schema.transfer.layout import Layout
     from harel_schema.transfer.model import Limits
     from harel_schema.transfer.progress import Meter

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from harel_schema import rows
 from harel_schema.errors import DatabaseError, TransferError
 from harel_schema.introspect import quote
-from harel_schema.rows import RawText
-from harel_schema.transfer.access import number, patiently
+from harel_schema.transfer.badtext import bad_cells, bad_columns
+from harel_schema.transfer.database import number
 from harel_schema.transfer.layout import (
     Layout,
     Query,
-    joined,
     layout,
     null_key,
     nullable_key,
@@ -24,12 +24,12 @@ from harel_schema.transfer.progress import Tally
 from harel_schema.transfer.reading import TableReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from harel_schema.introspect import Table
     from harel_schema.rows import Row
     from harel_schema.target import Target
-    from harel_schema.transfer.access import Database
+    from harel_schema.transfer.database import Database
     from harel_schema.transfer.progress import Meter
 
 __all__ = ["Size", "check_pair", "check_rows", "check_sound", "check_space", "layouts"]
@@ -38,6 +38,9 @@ SERVER_ROW_LIMIT = 5_000_000
 """The largest record of a server in bytes (SQLITE_LIMIT_LENGTH of sqld 0.24.32)."""
 
 _NAMED = 10
+_FOREIGN_KEYS = (
+    'SELECT "table", min(rowid), parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 3'
+)
 _ROOM = 1.3
 
 
@@ -73,18 +76,22 @@ def same(a: Target, b: Target) -> bool:
     return b.path.exists() and a.path.samefile(b.path)
 
 
-def check_sound(database: Database, tables: Iterable[Table]) -> None:
+def check_sound(database: Database, tables: Sequence[Table]) -> str | None:
     """Refuse a damaged database, and one whose text is stored as UTF-16.
 
+    Returns a line about broken foreign keys, which are copied as they are; None without one.
     Raises `TransferError`, or what reading a damaged file raises.
     """
     target = database.target
+    foreign = any(table.foreign_keys for table in tables)
+    queries = ["PRAGMA quick_check", "PRAGMA encoding", *[_FOREIGN_KEYS] * foreign]
     try:
-        lines = [str(line) for (line,) in database.query(Query("PRAGMA quick_check"))]
+        found, ((encoding,),), *violations = database.survey(list(map(Query, queries)))
+        lines = [str(line) for (line,) in found]
     except DatabaseError as exc:
         if exc.code != "SQLITE_CORRUPT":
             raise
-        lines = [exc.message]
+        lines, violations = [exc.message], []
     mistaken = {"ok", *_mistaken(database, tables, lines)}
     damage = next((" ".join(line.split()) for line in lines if line not in mistaken), None)
     if damage is not None:
@@ -92,15 +99,19 @@ def check_sound(database: Database, tables: Iterable[Table]) -> None:
             f"{target} is damaged: {damage}",
             remedy="restore it from a backup, or try sqlite3's .recover",
         )
-    ((encoding,),) = database.query(Query("PRAGMA encoding"))
     if encoding != "UTF-8":
         raise TransferError(
             f"{target} stores its text as {encoding}, in another order than UTF-8",
             remedy="make a UTF-8 file of it with sqlite3's .dump first",
         )
+    places = [
+        f"{table} {'' if rowid is None else f'rowid {rowid} '}-> {parent} ({count:,} in all)"
+        for table, rowid, parent, count in chain.from_iterable(violations)
+    ]
+    return f"rows that refer to no row, copied as they are: {'; '.join(places)}" if places else None
 
 
-def _mistaken(database: Database, tables: Iterable[Table], lines: list[str]) -> Iterator[str]:
+def _mistaken(database: Database, tables: Sequence[Table], lines: list[str]) -> Iterator[str]:
     """Yield the lines that speak of a NULL where there is none.
 
     SQLite 3.40's check takes the columns of a WITHOUT ROWID table in the wrong order.
@@ -128,45 +139,54 @@ def check_space(dest: Target, needed: int) -> None:
         )
 
 
-def layouts(tables: Iterable[Table], *databases: Database) -> list[Layout]:
+def layouts(tables: Sequence[Table], *databases: Database) -> list[Layout]:
     """Return how the rows of `tables` are read, alike in all `databases`, sequence rows first."""
-    tables = list(tables)
-    found = [
-        layout(
-            table,
-            null_keys=nullable_key(table) and any(_has_null(db, table) for db in databases),
-        )
-        for table in tables
-    ]
+    nullable = [table for table in tables if nullable_key(table)]
+    queries = list(map(null_key, nullable))
+    answers = [database.survey(queries) for database in databases if queries]
+    null = {
+        table.name
+        for answer in answers
+        for table, ((found,),) in zip(nullable, answer, strict=True)
+        if found
+    }
+    found = [layout(table, null_keys=table.name in null) for table in tables]
     counters = sequences(tables)
     return [counters, *found] if counters is not None else found
-
-
-def _has_null(database: Database, table: Table) -> bool:
-    return bool(database.query(null_key(table))[0][0])
 
 
 class _Findings:
     """The rows that the copy could not bring over: how many, and where the first ones are."""
 
-    def __init__(self, what: str, remedy: str) -> None:
+    def __init__(self, source: Database, what: str, remedy: str) -> None:
+        self._source = source
         self._what = what
         self._remedy = remedy
         self._places: list[str] = []
         self._count = 0
 
-    def add(self, places: Iterable[str]) -> None:
-        for place in places:
-            self._count += 1
-            if self._count <= _NAMED:
-                self._places.append(place)
+    def add(self, table: Layout, key: Row, detail: str) -> None:
+        """Count a row, given by its key."""
+        self._count += 1
+        if len(self._places) < _NAMED:
+            self._places.append(f"{table.name} {_place(self._source, table, key)}{detail}")
 
-    def refuse(self, target: Target) -> None:
-        if self._count == 0:
+    def refuse(self, count: int | None = None) -> None:
+        """Raise `TransferError` if anything was found, `count` in all if that is known."""
+        if not self._places:
             return
-        more = f"; and {self._count - _NAMED:,} more" if self._count > _NAMED else ""
+        left = (count or self._count) - len(self._places)
+        more = f"; and {left:,} more" if left else ""
         places = "; ".join(self._places)
-        raise TransferError(f"{target} {self._what}: {places}{more}", remedy=self._remedy)
+        raise TransferError(
+            f"{self._source.target} {self._what}: {places}{more}", remedy=self._remedy
+        )
+
+
+def _place(source: Database, table: Layout, key: Row) -> str:
+    """Return the rowid of a row, which can be typed, or its key where there is no rowid."""
+    query = table.rowid(key)
+    return table.describe(key) if query is None else f"rowid {number(source, query)}"
 
 
 def check_rows(
@@ -181,82 +201,41 @@ def check_rows(
     Of a server, only the rows are read whose text may not be UTF-8. Raises
     `TransferError` naming rows that the copy could not bring over.
     """
+    bad_text = _Findings(source, "holds text that is not UTF-8", "repair or delete these rows")
     if source.remote:
-        return patiently(lambda: _check_rows_of_server(source, tables))
-    bad_text, too_large = (
-        _bad_text(),
-        _Findings(
-            f"holds rows over the server's limit of {SERVER_ROW_LIMIT:,} bytes",
-            "shorten or delete these rows",
-        ),
+        return _check_rows_of_server(source, tables, bad_text)
+    too_large = _Findings(
+        source,
+        f"holds rows over the server's limit of {SERVER_ROW_LIMIT:,} bytes",
+        "shorten or delete these rows",
     )
     sizes: dict[str, Size] = {}
     for table, found in TableReader(source, tables).tables():
         tally = Tally(table.name, meter)
         for row in found:
             size = rows.size(row)
-            bad_text.add(_bad_cells(source, table, row))
+            for column in bad_columns(table, row):
+                bad_text.add(table, table.key_of(row), f", column {column}")
             if to_server and size > SERVER_ROW_LIMIT:
-                too_large.add(_too_large(source, table, row))
+                record = rows.record_size(row)
+                if record > SERVER_ROW_LIMIT:
+                    too_large.add(table, table.key_of(row), f" ({record:,} bytes)")
             tally.add(size)
         tally.tell()
         sizes[table.name] = Size(tally.rows, tally.size)
-    bad_text.refuse(source.target)
-    too_large.refuse(source.target)
+    bad_text.refuse()
+    too_large.refuse()
     return sizes
 
 
-def _check_rows_of_server(source: Database, tables: Sequence[Layout]) -> dict[str, Size]:
-    bad_text = _bad_text()
-    bad_text.add(_bad_text_of_server(source, tables))
-    bad_text.refuse(source.target)
-    counts = source.stream([table.count() for table in tables])
-    return {tables[position].name: Size(count, None) for position, (count,) in counts}
-
-
-def _bad_text() -> _Findings:
-    return _Findings("holds text that is not UTF-8", "repair or delete these rows")
-
-
-def _too_large(source: Database, table: Layout, row: Row) -> Iterator[str]:
-    record = rows.record_size(row)
-    if record > SERVER_ROW_LIMIT:
-        yield f"{table.name} {_place(source, table, row)} ({record:,} bytes)"
-
-
-def _bad_text_of_server(source: Database, tables: Sequence[Layout]) -> Iterator[str]:
-    suspicious = list(map(_suspicious, tables))
-    for position, row in source.stream([table.select(raw=True) for table in suspicious]):
-        yield from _bad_cells(source, tables[position], joined(row))
-
-
-def _suspicious(table: Layout) -> Layout:
-    """Narrow a table to the rows whose text may not be UTF-8."""
-    # GLOB reads any byte over 0x7F as a character outside the range, and stops at a NUL.
-    strange = "({c} GLOB '*[^' || char(1) || '-' || char(127) || ']*' OR instr({c}, char(0)))"
-    cells = map(quote, table.columns)
-    tests = (f"typeof({c}) = 'text' AND {strange.format(c=c)}" for c in cells)
-    where = f"({' OR '.join(tests)})"
-    if table.where:
-        where = f"{table.where} AND {where}"
-    return replace(table, where=where)
-
-
-def _bad_cells(source: Database, table: Layout, row: Row) -> Sequence[str]:
-    if RawText not in map(type, row):
-        return ()
-    return [
-        f"{table.name} {_place(source, table, row)}, column {column}"
-        for column, cell in zip(table.columns, row, strict=True)
-        if isinstance(cell, RawText)
-    ]
-
-
-def _place(source: Database, table: Layout, row: Row) -> str:
-    """Return the rowid of a row, which can be typed, or its key where there is no rowid."""
-    query = table.rowid(table.key_of(row))
-    try:
-        ((rowid,),) = source.query(query)
-    except DatabaseError:
-        return table.describe(table.key_of(row))
-    return f"rowid {rowid}"
+def _check_rows_of_server(
+    source: Database, tables: Sequence[Layout], bad_text: _Findings
+) -> dict[str, Size]:
+    cells, count = bad_cells(source, tables, _NAMED)
+    for table, key, column in cells:
+        bad_text.add(table, key, f", column {column}")
+    bad_text.refuse(count)
+    counts = source.survey([table.count() for table in tables])
+    return {
+        table.name: Size(count, None) for table, ((count,),) in zip(tables, counts, strict=True)
+    }

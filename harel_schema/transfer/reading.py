@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harel_schema.errors import OperationalError
-from harel_schema.transfer.access import is_passing, pause
+from harel_schema.transfer.database import is_passing, pause
 from harel_schema.transfer.layout import Scan, joined
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from harel_schema.rows import Row
-    from harel_schema.transfer.access import Database
+    from harel_schema.transfer.database import Database, Run
     from harel_schema.transfer.layout import Layout
-    from harel_schema.transfer.paging import Run
 
 __all__ = ["TableReader"]
 

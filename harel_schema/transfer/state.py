@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from harel_schema.introspect import Table
     from harel_schema.target import Target
-    from harel_schema.transfer.access import Database
+    from harel_schema.transfer.database import Database
     from harel_schema.transfer.plan import Contents
 
 __all__ = [

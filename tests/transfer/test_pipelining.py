@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from harel_schema.errors import OperationalError, ServerError
 from harel_schema.hrana import Client, Statement
 from harel_schema.target import Target
-from harel_schema.transfer import Limits, copy, paging
+from harel_schema.transfer import Limits, ahead, copy, remote
 from harel_schema.transfer.access import open_database
 from harel_schema.transfer.behind import Writer
 from harel_schema.transfer.layout import Layout, Scan
@@ -30,12 +31,26 @@ def fill(url, *rows):
             client.execute(Statement(f"INSERT INTO t (x) VALUES {values}", sizes))
 
 
+@pytest.fixture(params=["pages", "stream"])
+def way(request, monkeypatch):
+    """Choose how a server is read."""
+    monkeypatch.setattr(remote, "_FAR", math.inf if request.param == "pages" else -1)
+    return request.param
+
+
+@pytest.fixture
+def paged(monkeypatch):
+    """Read a server by pages."""
+    monkeypatch.setattr(remote, "_FAR", math.inf)
+
+
 def readers():
     """Return the threads that read ahead."""
     return [each for each in threading.enumerate() if each.name == "harel-schema-reader"]
 
 
-def test_rows_of_any_size_are_paged(sqld_url):
+@pytest.mark.usefixtures("way")
+def test_rows_of_any_size_are_read(sqld_url):
     """Where a page would be larger than a response may be, it is read in smaller ones."""
     sizes = [*[10] * 240, *[1_400_000] * 12, *[10] * 30]
     fill(sqld_url, *sizes)
@@ -45,10 +60,11 @@ def test_rows_of_any_size_are_paged(sqld_url):
     assert max(sum(len(blob) for _, blob in run) for run in runs) < 10_000_000
 
 
+@pytest.mark.usefixtures("paged")
 def test_a_stream_is_kept_while_rows_wait(proxy, monkeypatch):
     """While nobody takes a page, the server is kept from dropping the stream, and its snapshot."""
     fill(proxy.url, *[1] * 500)
-    monkeypatch.setattr(paging, "_SILENCE", 0.01)
+    monkeypatch.setattr(ahead, "_SILENCE", 0.01)
     ping = Hang(forward=True)
     # BEGIN, and three pages: one is taken, one waits for that, and one waits to wait.
     with open_database(Target.parse(proxy.url), read_only=True) as database:
@@ -63,9 +79,10 @@ def test_a_stream_is_kept_while_rows_wait(proxy, monkeypatch):
     assert len(found) == 500
 
 
+@pytest.mark.usefixtures("way")
 def test_a_reader_that_is_left_ends(sqld_url):
     """When the rows are not read to their end, no thread stays behind."""
-    fill(sqld_url, *[1] * 900)
+    fill(sqld_url, *[20_000] * 250)
     with open_database(Target.parse(sqld_url), read_only=True) as database:
         runs = database.scan([Scan(TABLE)])
         next(runs)
@@ -74,6 +91,7 @@ def test_a_reader_that_is_left_ends(sqld_url):
         assert not readers()
 
 
+@pytest.mark.usefixtures("way")
 def test_an_error_ends_the_rows(sqld_url):
     """What keeps the thread from reading is raised where the rows are taken."""
     opened = open_database(Target.parse(sqld_url), read_only=True)
@@ -170,6 +188,7 @@ def test_a_row_that_is_refused_for_its_size_is_an_error(source, sqld, proxy):
     assert contents(sqld.url) == contents(source)
 
 
+@pytest.mark.usefixtures("paged")
 def test_the_order_of_a_descending_key(tmp_path, sqld_url, target_file):
     """A key that no index gives in ascending order is read in one stream, and comes over too."""
     source = tmp_path / "down.db"

@@ -11,7 +11,7 @@ from harel_schema import drift
 from harel_schema.drift import Kind
 from harel_schema.errors import TransferError
 from harel_schema.target import Target
-from harel_schema.transfer import Limits, access, copy
+from harel_schema.transfer import Limits, copy, database
 from harel_schema.transfer.access import Insert, open_database
 from harel_schema.transfer.layout import Layout, Query
 from harel_schema.transfer.ledger import Ledger, Range
@@ -217,7 +217,7 @@ def test_reading_a_server_that_breaks_off(source, proxy, target_file):
 
 def test_a_server_that_is_gone(source, sqld, monkeypatch):
     """When the server stays away the copy gives up, and the next one goes on."""
-    monkeypatch.setattr(access, "_LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(database, "_LONGEST_WAIT", 0.01)
 
     def kill(report):
         if report.phase == "copy" and report.rows_done > 20:

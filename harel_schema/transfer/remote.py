@@ -1,0 +1,182 @@
+"""A libSQL server as an end of a copy: written by batches, one request a transaction."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, closing, nullcontext
+from itertools import chain, islice
+from math import inf
+from typing import TYPE_CHECKING
+
+from harel_schema import dbapi, hrana, introspect
+from harel_schema.errors import IntegrityError, OperationalError, TransactionLost, TransferError
+from harel_schema.transfer.ahead import ReadAhead
+from harel_schema.transfer.database import ATTEMPTS, Insert, Prepared, is_passing, patiently, pause
+from harel_schema.transfer.paging import Pages, hand_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+
+    from harel_schema.introspect import Schema
+    from harel_schema.target import Target
+    from harel_schema.transfer.database import Cells, Run, Work
+    from harel_schema.transfer.layout import Query, Scan
+
+__all__ = ["RemoteDatabase"]
+
+# SQLITE_MAX_VARIABLE_NUMBER of a server.
+_VARIABLES = 32_766
+# Steps of a transaction before the first statement: PRAGMA, BEGIN.
+_PREAMBLE = 2
+# Seconds for an answer after which rows are streamed: they come slower, but without waiting.
+_FAR = 0.005
+
+
+class RemoteDatabase:
+    """A libSQL server, by Hrana."""
+
+    remote = True
+
+    def __init__(self, target: Target, client: hrana.Client, patient: hrana.Client) -> None:
+        self.target = target
+        self.round_trip = inf
+        self._client = client
+        self._patient = patient
+
+    def schema(self, prefix: str | None) -> Schema:
+        """See `Database`."""
+
+        def read() -> Schema:
+            connected = dbapi.connect(self.target, read_only=True)
+            with closing(connected) as connection:
+                return introspect.read(connection, prefix=prefix)
+
+        return patiently(read)
+
+    def query(self, query: Query) -> list[Cells]:
+        """See `Database`."""
+        statement = hrana.Statement(*query)
+        started = time.monotonic()
+        found = patiently(lambda: self._client.execute(statement, idempotent=True).rows)
+        self.round_trip = min(self.round_trip, time.monotonic() - started)
+        return found
+
+    def survey(self, queries: Sequence[Query]) -> list[list[Cells]]:
+        """See `Database`."""
+        batch = hrana.Batch([hrana.Step(hrana.Statement(*query)) for query in queries])
+        found = patiently(lambda: self._patient.batch(batch, idempotent=True))
+        for error in filter(None, found.errors):
+            raise error
+        return [[*result.rows] for result in found.results if result is not None]
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """See `Database`."""
+        return nullcontext()
+
+    def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Cells]]:
+        """See `Database`; one streamed request."""
+        for position, run in self._streamed(queries):
+            for row in run:
+                yield position, row
+
+    def _streamed(self, queries: Sequence[Query]) -> Generator[Run]:
+        statements = [hrana.Statement(*query) for query in queries]
+        entries = self._client.cursor(_in_transaction(statements, begin="BEGIN"))
+        position = 0
+        for entry in entries:
+            match entry:
+                case hrana.StepBegin(step):
+                    position = step - _PREAMBLE
+                case hrana.Rows(rows):
+                    yield position, rows
+                case hrana.StepError(_, error):
+                    raise error
+
+    def scan(self, scans: Sequence[Scan]) -> Iterator[Run]:
+        """See `Database`; read ahead in a thread of its own."""
+        if self.round_trip > _FAR:
+            runs = self._streamed([scan.query() for scan in scans])
+            reader = ReadAhead(lambda ahead: hand_on(runs, ahead))
+        else:
+            reader = ReadAhead(Pages(self._client, scans))
+        with reader as ahead:
+            yield from ahead
+
+    def prepare(self, insert: Insert) -> Work:
+        """See `Database`."""
+        return Prepared(list(map(hrana.encode_statement, _inserts(insert))))
+
+    def transact(self, work: Sequence[Work], applied: Callable[[], bool]) -> None:
+        """See `Database`."""
+        statements = list(chain.from_iterable(map(_statements, work)))
+        batch = _in_transaction(statements, begin="BEGIN IMMEDIATE")
+        failure: OperationalError | None = None
+        for attempt in range(ATTEMPTS):
+            pause(attempt)
+            try:
+                if failure is not None and applied():
+                    return
+                self._send(batch)
+            except IntegrityError:
+                if applied():
+                    return
+                raise
+            except OperationalError as exc:
+                if not is_passing(exc):
+                    raise
+                failure = exc
+            else:
+                return
+        raise TransferError(
+            f"{self.target}: gave up after {ATTEMPTS} attempts: {failure}",
+            remedy="run the same command again; it goes on where this one stopped",
+        ) from failure
+
+    def _send(self, batch: hrana.Batch) -> None:
+        result = self._client.batch(batch)
+        if result.results[-2] is not None:
+            return
+        error = next((error for error in result.errors if error is not None), None)
+        raise error or TransactionLost("the server ended the transaction")
+
+    def close(self) -> None:
+        """See `Database`."""
+        self._client.close()
+        self._patient.close()
+
+
+def _statements(work: Work) -> Iterable[hrana.Statement | hrana.Encoded]:
+    if isinstance(work, Prepared):
+        return work.statements
+    if isinstance(work, Insert):
+        return _inserts(work)
+    return [hrana.Statement(*work, want_rows=False)]
+
+
+def _inserts(work: Insert) -> Iterator[hrana.Statement]:
+    most = max(1, _VARIABLES // len(work.layout.columns))
+    left = iter(work.rows)
+    while rows := list(islice(left, most)):
+        sql = work.layout.insert(len(rows), keep_existing=work.keep_existing)
+        yield hrana.Statement(sql, tuple(chain.from_iterable(rows)), want_rows=False)
+
+
+def _in_transaction(
+    statements: Sequence[hrana.Statement | hrana.Encoded], *, begin: str
+) -> hrana.Batch:
+    """Wrap `statements` in a transaction: all of them run, in it, or none counts.
+
+    The last step but one is COMMIT.
+    """
+    steps = [
+        # The rows of a table may refer to rows that come later. Off for this stream only.
+        hrana.Step(hrana.Statement("PRAGMA foreign_keys = OFF", want_rows=False)),
+        hrana.Step(hrana.Statement(begin, want_rows=False), hrana.Ok(0)),
+    ]
+    for statement in (*statements, hrana.Statement("COMMIT", want_rows=False)):
+        # A server may end the transaction by itself; what follows must not run in autocommit.
+        ours = hrana.And((hrana.Ok(len(steps) - 1), hrana.Not(hrana.IsAutocommit())))
+        steps.append(hrana.Step(statement, ours))
+    rollback = hrana.Statement("ROLLBACK", want_rows=False)
+    steps.append(hrana.Step(rollback, hrana.Not(hrana.IsAutocommit())))
+    return hrana.Batch(steps)
