@@ -1,9 +1,10 @@
 """How fast rows come over, beside what there is: `python benchmarks/transfer.py [ROWS [ROUNDS]]`.
 
-Rows are executions of 1.4 kB of JSON, in a database at head. Prints the median of the rounds in rows
-a second, and as multiples of the others:
+Rows are executions of 1.4 kB of JSON, in a database at head. Prints the median of the rounds in
+rows a second, and as multiples of the others:
 
-- driver loop: `libsql.connect(url)`, one INSERT after another, each committed; and in one transaction
+- driver loop: `libsql.connect(url)`, one INSERT after another, each committed
+- one transaction: the same loop, with one commit at its end
 - dump: sqld's own load of its own dump, when a namespace is made (`dump_url`)
 - replica: a new embedded replica, opened and synced (`libsql_experimental`)
 """

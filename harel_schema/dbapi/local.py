@@ -278,7 +278,7 @@ class Sqlite3Session(LocalSession):
 
     def _run(self, statement: Statement, values: tuple[Value, ...]) -> Result:
         try:
-            cursor = self._raw.execute(statement.body, values)
+            cursor = self._raw.execute(statement.body, _arguments(statement, values))
             if cursor.description is None:
                 return self._changes(statement, cursor)
             return self._rows(statement, cursor)
@@ -326,7 +326,8 @@ class Sqlite3Session(LocalSession):
                 yield row
 
         try:
-            return self._raw.executemany(statement.body, counted()).rowcount
+            arguments = (_arguments(statement, row) for row in counted())
+            return self._raw.executemany(statement.body, arguments).rowcount
         except BaseException as error:
             if begin and taken <= 1:
                 self._undo()
@@ -376,3 +377,11 @@ class Sqlite3Session(LocalSession):
     ) -> None:
         """Let SQL call a function of Python."""
         self._raw.create_function(name, narg, function, deterministic=deterministic)
+
+
+def _arguments(
+    statement: Statement, values: tuple[Value, ...]
+) -> tuple[Value, ...] | dict[str, Value]:
+    """Return the values as stdlib wants them: by name where the placeholders have names."""
+    # stdlib warns of a sequence from Python 3.12 on, and refuses it from 3.14 on.
+    return values if statement.names is None else dict(zip(statement.names, values, strict=True))
