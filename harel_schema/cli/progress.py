@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from harel_schema.cli.options import Output
+    from harel_schema.migrate import Step as Revision
     from harel_schema.transfer import OnProgress
     from harel_schema.transfer import Progress as Step
 
-__all__ = ["fleet_bar", "progress_bar"]
+__all__ = ["fleet_bar", "progress_bar", "step_bar"]
 
 
 @contextmanager
@@ -73,3 +83,49 @@ def fleet_bar(output: Output, total: int) -> Iterator[Callable[[], object]]:
     with bar:
         task = bar.add_task("", total=total)
         yield lambda: bar.advance(task)
+
+
+# Seconds. Who waits for less need not be told beforehand.
+_LONG = 2.0
+
+
+@contextmanager
+def step_bar(output: Output) -> Iterator[Callable[[Revision], object]]:
+    """Give the callback that says how long a revision keeps writers waiting, and draws its time.
+
+    One statement does most of the work and tells nothing meanwhile: the bar goes by the clock.
+    """
+
+    def say(step: Revision) -> None:
+        if step.seconds >= _LONG:
+            rows = f"{step.rows:,} rows"
+            output.note(f"{step.revision}: writers wait about {step.seconds:.0f} s ({rows})")
+
+    if not output.shows_progress:
+        yield say
+        return
+    bar = Progress(
+        TextColumn("{task.description}"),
+        _Clock(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+
+        def show(step: Revision) -> None:
+            say(step)
+            for task in bar.task_ids:
+                bar.remove_task(task)
+            name = f"{step.revision} ({step.number} of {step.total})"
+            bar.add_task(name, total=step.seconds or None)
+
+        yield show
+
+
+class _Clock(ProgressColumn):
+    """A bar that is as full as the time that was expected has passed."""
+
+    def render(self, task: Task) -> ProgressBar:
+        """Return the bar; one without an end where the time is not known."""
+        return ProgressBar(total=task.total, completed=task.elapsed or 0.0, pulse=not task.total)

@@ -17,6 +17,7 @@ from harel_schema.cli.options import (
     prefix_option,
     resolve_target,
 )
+from harel_schema.cli.progress import step_bar
 
 if TYPE_CHECKING:
     from harel_schema.target import Target
@@ -65,7 +66,8 @@ def upgrade(
         plan = migrate.plan(fleet.alone, revision, prefix)
         output.result(plan, report.plan_text(plan))
     else:
-        result = migrate.upgrade(fleet.alone, revision, prefix)
+        with step_bar(output) as on_step:
+            result = migrate.upgrade(fleet.alone, revision, prefix, on_step=on_step)
         output.result(result, report.migrated_text(result))
     return 0
 

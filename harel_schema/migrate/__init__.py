@@ -13,7 +13,7 @@ from harel_schema.migrate.commands import (
     upgrade,
     upgrade_sql,
 )
-from harel_schema.migrate.results import Current, Migrated, Plan
+from harel_schema.migrate.results import Current, Migrated, Plan, Step
 from harel_schema.revisions import (
     Revision,
     alembic_config,
@@ -29,6 +29,7 @@ __all__ = [
     "Migrated",
     "Plan",
     "Revision",
+    "Step",
     "adopt",
     "alembic_config",
     "current",

@@ -12,7 +12,7 @@ from harel_schema import dbapi
 from harel_schema.errors import MigrationError
 from harel_schema.migrate.connect import label
 from harel_schema.migrate.environment import JOB
-from harel_schema.migrate.results import Current, Migrated, Plan
+from harel_schema.migrate.results import Current, Migrated, Plan, Step
 from harel_schema.migrate.runner import Job
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
 from harel_schema.revisions import ALEMBIC, alembic_config, history
@@ -29,17 +29,26 @@ __all__ = ["current", "downgrade", "plan", "stamp", "upgrade", "upgrade_sql"]
 Named: TypeAlias = "Target | str | os.PathLike[str] | dbapi.Connection"
 
 
-def upgrade(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) -> Migrated:
+def upgrade(
+    database: Named,
+    revision: str = "head",
+    prefix: str = DEFAULT_PREFIX,
+    *,
+    on_step: Callable[[Step], object] | None = None,
+) -> Migrated:
     """Upgrade to `revision`, each step in one transaction together with its version row.
 
     `database` is a target, its text, or an open connection that is in no transaction. A database
     without a version row whose tables have exactly a revision's shape is taken over at it.
+    `on_step` is called before each revision is run, in its transaction.
 
     Raises `SchemaMismatch` when there are tables of no revision's shape, `UnknownRevision` when
     the database is ahead, `MigrationError` when a step fails (nothing of it is kept), and the
     errors of `Target` and `dbapi`.
     """
-    return _migrate(_job(database, prefix), lambda config: command.upgrade(config, revision))
+    job = _job(database, prefix)
+    job.on_step = on_step
+    return _migrate(job, lambda config: command.upgrade(config, revision))
 
 
 def downgrade(
@@ -96,14 +105,16 @@ def plan(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) 
     job = _job(database, prefix)
     job.dry_run = True
     _run(job, lambda config: command.upgrade(config, revision))
-    adopted = tuple(job.adopted)
+    adopted = job.predicted
     sql, at = [], job.before or "base"
     for each in sorted((*adopted, *job.pending), key=[r.revision for r in history()].index):
         make = _stamp_sql if each in adopted else upgrade_sql
         sql.append(make(f"{at}:{each}", prefix))
         at = each
-    text = "".join(sql)
-    return Plan(label(job.database), job.prefix, job.before, adopted, job.pending, text)
+    seconds = max((wait.seconds for wait in job.waits.values()), default=0.0)
+    return Plan(
+        label(job.database), job.prefix, job.before, adopted, job.pending, "".join(sql), seconds
+    )
 
 
 def upgrade_sql(revision: str = "head", prefix: str = DEFAULT_PREFIX) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Current", "Migrated", "Plan"]
+__all__ = ["Current", "Migrated", "Plan", "Step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Migrated:
 class Plan:
     """What an upgrade would do: from `revision` through `pending`, as the SQL text `sql`.
 
-    `adopted` holds the revisions that would be taken over and not run.
+    `adopted` holds the revisions that would be taken over and not run. `seconds` is roughly how
+    long writers would wait for the slowest revision: 0.0 where its tables have few rows.
     """
 
     target: str
@@ -55,3 +56,18 @@ class Plan:
     adopted: tuple[str, ...]
     pending: tuple[str, ...]
     sql: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A revision that is about to be run; writers wait about `seconds` for it.
+
+    It is the `number` th of `total`. `seconds` is 0.0 where its tables have few `rows`.
+    """
+
+    revision: str
+    number: int
+    total: int
+    seconds: float
+    rows: int

@@ -19,6 +19,8 @@ from sqlalchemy.exc import DBAPIError
 from harel_schema.errors import BusyError, ConnectionLost, MigrationError, TransactionLost
 from harel_schema.migrate import survey
 from harel_schema.migrate.connect import check, label, open_database, own_errors, raw
+from harel_schema.migrate.cost import Wait, large_tables, wait_for
+from harel_schema.migrate.results import Step
 from harel_schema.migrate.shape import Shapes
 from harel_schema.migrate.versions import heads
 from harel_schema.names import version_table
@@ -42,6 +44,8 @@ log = logging.getLogger("harel_schema.migrate")
 
 # A server takes a transaction away after 5 s if another writer waits; a fresh one gets through.
 _RETRIES = 5
+# Seconds from which on it is worth telling.
+_LONG = 2.0
 _TRANSIENT = (BusyError, ConnectionLost, TransactionLost)
 
 
@@ -54,13 +58,16 @@ class Job:
     force: bool = False
     dry_run: bool = False
     compare: bool = False
+    on_step: Callable[[Step], object] | None = None
     before: str | None = None
     after: str | None = None
     applied: list[str] = field(default_factory=list)
     adopted: list[str] = field(default_factory=list)
+    predicted: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     dropped: list[str] = field(default_factory=list)
     shape: tuple[str, ...] | None = None
+    waits: dict[str, Wait] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,7 @@ def run(job: Job) -> None:
         plan = _plan(job, connection)
         if plan.command == "upgrade":
             survey.refuse(raw(connection), job.prefix)
-        if job.dry_run:
+        if plan.is_upgrade:
             _predict(job, plan, connection)
         if job.compare:
             job.shape = Shapes(_script(context.get_context()), job.prefix).differences(
@@ -168,11 +175,23 @@ def _plan(job: Job, connection: sa.Connection) -> _Plan:
 
 
 def _predict(job: Job, plan: _Plan, connection: sa.Connection) -> None:
-    """Note what an upgrade would do."""
-    there = Shapes(_script(context.get_context()), job.prefix).there(connection, job.before)
+    """Note what an upgrade would do, and how long its revisions take where that is long."""
+    shapes = Shapes(_script(context.get_context()), job.prefix)
+    there = shapes.there(connection, job.before)
     names = [name for step in plan.steps for name in step.to_revisions_no_deps]
-    job.adopted = [name for name in names if name in there]
+    job.predicted = tuple(name for name in names if name in there)
     job.pending = tuple(name for name in names if name not in there)
+    large = large_tables(connection, shapes.present(connection))
+    if large:
+        job.waits = {
+            name: wait_for(connection, shapes.indexes_of(name), large) for name in job.pending
+        }
+    for name, wait in job.waits.items():
+        if wait.seconds >= _LONG:
+            log.info(
+                "%s: writers will wait about %.0f s for %s (%s rows)",
+                label(job.database), wait.seconds, name, f"{wait.rows:,}",
+            )  # fmt: skip
 
 
 def _transaction(job: Job, plan: _Plan, connection: sa.Connection) -> bool:
@@ -220,6 +239,8 @@ def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
         job.after = revision
         return _Done(after=revision, adopted=adopted) if adopted else None
     after = _one(step.to_revisions_no_deps)
+    if plan.is_upgrade and job.on_step is not None and after is not None:
+        job.on_step(_told(job, plan, after))
     applied, dropped = (after if plan.is_upgrade else revision), tuple[str, ...]()
     if not plan.is_upgrade:
         if not job.force:
@@ -227,6 +248,12 @@ def _step(job: Job, plan: _Plan, connection: sa.Connection) -> _Done | None:
         dropped = shapes.dropped(connection, revision, after)
     _run(job, connection, lambda *_: [step], f"revision {applied}")
     return _Done(after, applied=applied, adopted=adopted, dropped=dropped)
+
+
+def _told(job: Job, plan: _Plan, revision: str) -> Step:
+    names = [_one(each.to_revisions_no_deps) for each in plan.steps]
+    wait = job.waits.get(revision, Wait())
+    return Step(revision, names.index(revision) + 1, len(names), wait.seconds, wait.rows)
 
 
 def _check_arrival(job: Job, plan: _Plan, chain: tuple[str, ...], revision: str | None) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from alembic.script import ScriptDirectory
 
+    from harel_schema.introspect import Index
+
 __all__ = ["Shapes"]
 
 
@@ -73,6 +75,17 @@ class Shapes:
         if wrong:
             raise _mismatch(self._prefix, wrong)
         return tuple(present)
+
+    def present(self, connection: sa.Connection) -> tuple[str, ...]:
+        """Return the names of our tables that the database has."""
+        found = self._only_owned(introspect.read(raw(connection)))
+        return tuple(table.name for table in found.tables)
+
+    def indexes_of(self, revision: str) -> tuple[Index, ...]:
+        """Return the indexes that `revision` adds to tables which were there before it."""
+        added = self._added(revision).indexes
+        found = (index for table in self._of(revision).tables for index in table.indexes)
+        return tuple(index for index in found if fold(index.name) in added)
 
     def dropped(
         self, connection: sa.Connection, before: str | None, after: str | None
