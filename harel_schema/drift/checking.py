@@ -125,7 +125,17 @@ def _promised(found: Schema, revision: str, prefix: str) -> Schema:
 def _against(found: Schema, revision: str, prefix: str) -> tuple[list[Difference], Split]:
     schema = _promised(found, revision, prefix)
     parts = split(found, schema, prefix)
-    return list(schema_differences(schema, parts.ours)), parts
+    in_the_way = {fold(view.name): "a view" for view in found.views}
+    in_the_way |= {fold(virtual.name): "a virtual table" for virtual in found.virtual_tables}
+    differences = []
+    for each in schema_differences(schema, parts.ours):
+        what = in_the_way.get(fold(each.name)) if each.kind is Kind.TABLE_MISSING else None
+        # A name that is taken cannot be made, and what has it may be somebody's.
+        differences.append(
+            each if what is None else each.model_copy(update={"found": what, "fix": None})
+        )
+    others = tuple(name for name in parts.others if fold(name) not in schema.by_name)
+    return differences, replace(parts, others=others)
 
 
 def _version(found: Schema, prefix: str) -> tuple[Difference | None, str | None]:

@@ -142,3 +142,21 @@ def test_a_drift_is_data(migrated: sqlite3.Connection):
     assert json.loads(drift.model_dump_json())["differences"][0]["kind"] == "table-missing"
     assert "differences" in Drift.model_json_schema()["properties"]
     assert str(drift) == str(drift.differences[0])
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("CREATE VIEW harel_timers AS SELECT 1 AS a", "a view"),
+        ("CREATE VIRTUAL TABLE Harel_Timers USING fts5(a)", "a virtual table"),
+    ],
+)
+def test_what_has_a_table_s_name_is_named_and_not_dropped(
+    migrated: sqlite3.Connection, sql: str, found: str
+):
+    """A view in a table's place is said to be there; no statement would mend that."""
+    migrated.executescript(f"DROP TABLE harel_timers; {sql}")
+    drift = checked(migrated)
+    (difference,) = (each for each in drift if each.kind is Kind.TABLE_MISSING)
+    assert (difference.name, difference.found, difference.fix) == ("harel_timers", found, None)
+    assert "harel_timers" not in {name.lower() for name in drift.others}
