@@ -16,6 +16,7 @@ from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
 from harel_schema.target import Target
 from harel_schema.transfer.access import open_database
 from harel_schema.transfer.comparing import compare_tables
+from harel_schema.transfer.fulltext import as_tables, full_text
 from harel_schema.transfer.layout import layout
 from harel_schema.transfer.plan import all_names, own_names, part
 from harel_schema.transfer.preflight import layouts
@@ -159,6 +160,9 @@ def verify(  # noqa: PLR0913 - keyword-only options of one verb
         for database in databases:
             stack.enter_context(database.snapshot())
         schemas = [database.schema(prefix) for database in databases]
+        if all_tables:
+            pairs = zip(databases, schemas, strict=True)
+            schemas = [as_tables(schema, full_text(db, schema)) for db, schema in pairs]
         names = own_names(prefix) if not all_tables else _all_names(schemas, prefix)
         if not any(schema.table(name) for schema in schemas for name in names):
             raise TransferError(
@@ -198,6 +202,8 @@ def _schema_differences(
         )
     names = [*names, ledger_name(prefix)]
     view_names = [view.name for schema in schemas for view in schema.views] if views else []
+    if views:
+        names += [table.name for schema in schemas for table in schema.virtual_tables]
     # The fence of a database that was moved is no difference: it says where the other one is.
     bare = (without_move(schema, prefix) for schema in schemas)
     want_schema, got_schema = (part(schema, names, view_names) for schema in bare)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from harel_schema.leases import Identity
     from harel_schema.target import Target
 
-__all__ = ["Lease", "check_parent", "may_clean_up", "open_uri", "owner", "use"]
+__all__ = ["Lease", "check_parent", "is_replica", "may_clean_up", "open_uri", "owner", "use"]
+
+# What the libsql libraries keep beside an embedded replica: which frames of the primary it has.
+_OF_REPLICA = ("-client_wal_index", "-info")
 
 
 def use(target: Target, library: str, *, create: bool) -> Lease:
@@ -68,6 +71,11 @@ def owner(target: Target) -> str | None:
     except OSError:
         return None
     return leases.owner((found.st_dev, found.st_ino))
+
+
+def is_replica(path: Path) -> bool:
+    """Return whether a file is an embedded replica, whose rows are those of a server."""
+    return any(path.with_name(path.name + suffix).exists() for suffix in _OF_REPLICA)
 
 
 def check_parent(target: Target) -> None:

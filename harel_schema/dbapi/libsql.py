@@ -22,7 +22,7 @@ from harel_schema.dbapi import exact, failures
 from harel_schema.dbapi.changes import effect
 from harel_schema.dbapi.local import LocalSession
 from harel_schema.dbapi.parameters import bind
-from harel_schema.dbapi.session import CHUNK, Effect, Result, Row
+from harel_schema.dbapi.session import CHUNK, CHUNK_BYTES, Effect, Result, Row
 from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.errors import Error, IntegrityError, OperationalError
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["ExperimentalSession", "LibsqlSession", "load"]
 
 _import_lock = threading.Lock()
+# Rows that are fetched at a time, before their size is looked at.
+_STEP = 8
 
 
 def load(name: str) -> Any:
@@ -147,12 +149,19 @@ class LibsqlSession(LocalSession):
         return columns
 
     def _fetch(self, cursor: Any) -> tuple[list[Row], bool]:
+        found: list[Row] = []
+        size = 0
         try:
-            rows = cursor.fetchmany(CHUNK)
+            while len(found) < CHUNK and size < CHUNK_BYTES:
+                rows = cursor.fetchmany(_STEP) or []
+                found += rows
+                # Asked again at its end, the driver would run the statement again.
+                if len(rows) < _STEP:
+                    return self._decode(found), True
+                size += sum(len(c) for row in rows for c in row if isinstance(c, str | bytes))
         except BaseException as error:
             raise failures.from_libsql(error, self.where) from error
-        found = self._decode(rows)
-        return found, len(found) < CHUNK
+        return self._decode(found), False
 
     def _fetch_all(self, cursor: Any) -> list[Any]:
         try:

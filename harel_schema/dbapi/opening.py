@@ -47,10 +47,11 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     and `sync_timeout` after how many seconds without progress a sync is given up.
 
     `driver` is ``"sqlite3"``, ``"libsql"`` or ``"libsql_experimental"``. None takes the one that
-    has the file open in this process, else ``"sqlite3"``, and ``"libsql"`` for a schema that only
-    libSQL understands. `timeout` is how many seconds to wait for a lock; a server waits on its
-    own. `read_only` creates no file and refuses every write. `isolation_level` is the mode in
-    which a transaction begins before a statement that changes something, or None.
+    has the file open in this process, else ``"sqlite3"``, and ``"libsql"`` for the file of an
+    embedded replica and for a schema that only libSQL understands. `timeout` is how many seconds
+    to wait for a lock; a server waits on its own. `read_only` creates no file and refuses every
+    write. `isolation_level` is the mode in which a transaction begins before a statement that
+    changes something, or None.
 
     Raises `TargetError` for a database that cannot be named or opened, `InterfaceError` when
     another library has the file open in this process. That a file is no database is found by
@@ -83,7 +84,8 @@ def _session(target: Target, driver: str | None, **options: Any) -> Session:
         if driver is not None:
             raise InterfaceError("a server is spoken to over Hrana, by no driver")
         return RemoteSession(target, **options)
-    name = driver or files.owner(target) or "sqlite3"
+    replica = target.path is not None and files.is_replica(target.path)
+    name = driver or files.owner(target) or ("libsql" if replica else "sqlite3")
     if name not in _LOCAL:
         raise InterfaceError(f"there is no driver {name!r}", remedy=f"use {', '.join(_LOCAL)}")
     session = _LOCAL[name](target, **options)

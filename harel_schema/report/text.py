@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harel_schema.report.differences import difference_lines
-from harel_schema.report.words import count
+from harel_schema.report.words import count, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harel_schema.migrate import Adopted, Caveat, Current, Migrated, Plan, Revision
-    from harel_schema.transfer import CopyReport
+    from harel_schema.transfer import CopyReport, Estimate, TableCopy
     from harel_schema.verify import TableVerify, VerifyReport
 
 __all__ = [
@@ -139,17 +139,29 @@ def history_text(revisions: Iterable[Revision]) -> str:
 
 def copy_text(result: CopyReport) -> str:
     """Return a line a table, the notes, and what was done."""
-    lines = [
-        f"  {table.name}: {count(table.rows, 'row')}"
-        + (f", {table.written:,} written" if not result.dry_run else "")
-        for table in result.tables
-    ]
+    lines = [f"  {_table_copy(table, result)}" for table in result.tables]
     lines += [f"note: {note}" for note in result.notes]
     pair = f"{result.source} -> {result.dest}"
     if result.dry_run:
-        return "\n".join([*lines, f"{pair}: would be {result.action}; nothing was written"])
+        lines += [_estimate(result.estimate)] if result.estimate else []
+        revision = f" (revision {result.revision})" if result.revision else ""
+        lines.append(f"{pair}{revision}: would be {result.action}; nothing was written")
+        return "\n".join(lines)
     done = f"{count(result.rows, 'row')}, {result.written:,} written in {result.seconds:.1f} s"
     return "\n".join([*lines, f"{pair}: {result.action}, {done}"])
+
+
+def _table_copy(table: TableCopy, result: CopyReport) -> str:
+    rows = f"{table.name}: {count(table.rows, 'row')}"
+    if not result.dry_run:
+        return f"{rows}, {table.written:,} written"
+    return rows if table.bytes is None else f"{rows}, {size(table.bytes)}"
+
+
+def _estimate(guess: Estimate) -> str:
+    seconds = f"about {count(max(1, round(guess.seconds)), 'second')}"
+    free = "" if guess.free is None else f"; {size(guess.free)} are free there"
+    return f"{size(guess.bytes)} with indexes, {seconds}{free}"
 
 
 def verify_text(report: VerifyReport) -> str:

@@ -9,6 +9,7 @@ from harel_schema.transfer.job import copy
 from harel_schema.transfer.model import (
     Action,
     CopyReport,
+    Estimate,
     Limits,
     OnProgress,
     Phase,
@@ -16,4 +17,14 @@ from harel_schema.transfer.model import (
     TableCopy,
 )
 
-__all__ = ["Action", "CopyReport", "Limits", "OnProgress", "Phase", "Progress", "TableCopy", "copy"]
+__all__ = [
+    "Action",
+    "CopyReport",
+    "Estimate",
+    "Limits",
+    "OnProgress",
+    "Phase",
+    "Progress",
+    "TableCopy",
+    "copy",
+]

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harel_schema import drift
 from harel_schema.errors import TransferError
 from harel_schema.introspect import Schema
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
@@ -21,6 +22,7 @@ from harel_schema.transfer.layout import SEQUENCES
 from harel_schema.transfer.ledger import Ledger
 from harel_schema.transfer.merging import check_collisions, insert_missing, raise_sequences
 from harel_schema.transfer.model import CopyReport, Limits, TableCopy
+from harel_schema.transfer.numbers import copy_numbers
 from harel_schema.transfer.plan import Contents, all_contents, own_contents
 from harel_schema.transfer.progress import Meter
 from harel_schema.transfer.reading import TableReader
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from harel_schema.rows import Row
     from harel_schema.transfer.layout import Layout
-    from harel_schema.transfer.model import Action, OnProgress
+    from harel_schema.transfer.model import Action, Estimate, OnProgress
     from harel_schema.transfer.preflight import Size
     from harel_schema.transfer.state import Found
 
@@ -120,14 +122,22 @@ class Job:
         self._counts: dict[str, Counts] = {}
         self._lacking: dict[str, int] = {}
         self._snapshots = 1
+        self._notes: list[str] = []
+        self._estimate: Estimate | None = None
 
     def check(self) -> Action:
         """Check both ends, and return what is to be done. Writes nothing."""
         options = self._options
         schema = self._read_schema()
-        contents = all_contents if options.all_tables else own_contents
-        self._contents: Contents = contents(self._source.target, schema, options.prefix)
-        preflight.check_sound(self._source, schema.tables)
+        source = self._source
+        self._contents: Contents = (
+            all_contents(source, schema, options.prefix)
+            if options.all_tables
+            else own_contents(source.target, schema, options.prefix)
+        )
+        everything = options.all_tables
+        broken = preflight.check_sound(source, schema.tables, foreign_keys=everything)
+        self._notes += [broken] if broken else []
         self._layouts = preflight.layouts(self._contents.tables, self._source)
         with self._open_dest(read_only=True) as dest:
             self._found = self._inspect(dest)
@@ -138,8 +148,20 @@ class Job:
                 to_server=self._dest.kind == "remote",
                 meter=self._meter,
             )
-            preflight.check_space(self._dest, size_of(self._source))
+            size = size_of(self._source)
+            free = preflight.check_space(self._dest, size)
+            if options.dry_run:
+                self._look_closer(dest, size, free)
             return self._decide(dest)
+
+    def _look_closer(self, dest: Database | None, size: int, free: int | None) -> None:
+        """Learn what only a person wants to know."""
+        options, source = self._options, self._source
+        distance = max(source.round_trip, dest.round_trip if dest else 0)
+        self._estimate = preflight.estimate(size, free, distance, len(self._layouts))
+        if not options.all_tables:
+            found = drift.check(source.target, prefix=options.prefix, data=True)
+            self._notes += [f"{each}; copied as it is" for each in found if each.counts]
 
     def _read_schema(self) -> Schema:
         return self._source.schema(self._options.prefix)
@@ -147,6 +169,12 @@ class Job:
     def _inspect(self, dest: Database | None) -> Found:
         """Look at the destination, and refuse what no option allows."""
         options = self._options
+        own = [each.name for each in self._contents.full_text if not each.external]
+        if options.merge and own:
+            raise TransferError(
+                f"a full-text index cannot be merged: {', '.join(own)}",
+                remedy="use --replace, or copy without --all-tables",
+            )
         if dest is None:
             return state.nothing()
         found = state.inspect(dest, self._contents, options.prefix)
@@ -247,11 +275,21 @@ class Job:
                     self._meter.add(table.name, len(sequence_rows), 0)
                 else:
                     self._counts[table.name] = writer.table(table, found)
-        self._snapshots = reader.snapshots
+        self._take_snapshots(reader.snapshots)
         return sequence_rows
+
+    def _take_snapshots(self, count: int) -> None:
+        self._snapshots = count
+        if count > 1:
+            self._notes.append(
+                f"the source was read in {count} snapshots, because the connection broke; rows "
+                "that changed meanwhile are of different moments: run verify"
+            )
 
     def _finish(self, dest: Database, ledger: Ledger, sequence_rows: list[Row]) -> None:
         self._meter.start("finish", self._total)
+        if self._options.all_tables:
+            self._notes += copy_numbers(self._source, dest)
         work: list[Work] = []
         if self._layouts and self._layouts[0].name == SEQUENCES:
             work.append(self._layouts[0].delete())
@@ -268,7 +306,7 @@ class Job:
         reader = TableReader(self._source, self._layouts)
         limits = self._options.limits or Limits()
         self._counts, rows = insert_missing(reader, dest, self._lacking, limits, self._meter)
-        self._snapshots = reader.snapshots
+        self._take_snapshots(reader.snapshots)
         work = [*raise_sequences(rows), *self._contents.finish(dest.schema(None))]
         if work:
             dest.transact(work, lambda: False)
@@ -293,12 +331,6 @@ class Job:
             snapshots=self._snapshots,
             seconds=seconds,
             dry_run=self._options.dry_run,
-            notes=tuple(self._notes()),
+            notes=tuple(self._notes),
+            estimate=self._estimate,
         )
-
-    def _notes(self) -> Iterator[str]:
-        if self._snapshots > 1:
-            yield (
-                f"the source was read in {self._snapshots} snapshots, because the connection "
-                "broke; rows that changed meanwhile are of different moments: run verify"
-            )

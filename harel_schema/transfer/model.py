@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Action", "CopyReport", "Limits", "OnProgress", "Phase", "Progress", "TableCopy"]
+__all__ = [
+    "Action",
+    "CopyReport",
+    "Estimate",
+    "Limits",
+    "OnProgress",
+    "Phase",
+    "Progress",
+    "TableCopy",
+]
 
 Phase: TypeAlias = Literal["check", "compare", "copy", "finish", "catch up", "switch"]
 Action: TypeAlias = Literal["copied", "resumed", "replaced", "merged", "already equal"]
@@ -64,12 +73,26 @@ class TableCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a copy would take: the size of the source with its indexes, in bytes, and the time.
+
+    `seconds` is a guess by size and distance. `free` is what the destination's disk has left, in
+    bytes, None for a server.
+    """
+
+    bytes: int
+    seconds: float
+    free: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class CopyReport:
     """What a copy did, or when `dry_run` is true would do.
 
     `revision` is the source's, None where it has none (`all_tables`). `snapshots` is the number
     of snapshots in which the source's rows were read: 1 means that they are consistent with one
-    another. `notes` are lines that a person should read. `seconds` is the wall time.
+    another. `notes` are lines that a person should read. `seconds` is the wall time. `estimate`
+    comes with `dry_run` only.
     """
 
     source: str
@@ -81,6 +104,7 @@ class CopyReport:
     seconds: float
     dry_run: bool = False
     notes: tuple[str, ...] = ()
+    estimate: Estimate | None = None
 
     @property
     def rows(self) -> int:

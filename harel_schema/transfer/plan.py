@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harel_schema import drift
@@ -10,6 +10,7 @@ from harel_schema.drift.ours import internal_tables
 from harel_schema.errors import SchemaMismatch, TransferError
 from harel_schema.introspect import Schema, fold, quote
 from harel_schema.names import change_log, ledger_name, move_table, version_table
+from harel_schema.transfer.fulltext import as_tables, check_copyable, full_text
 from harel_schema.transfer.layout import Query
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from harel_schema.introspect import Table, Trigger
     from harel_schema.target import Target
+    from harel_schema.transfer.database import Database
+    from harel_schema.transfer.fulltext import FullText
 
 __all__ = ["Contents", "all_contents", "all_names", "own_contents", "own_names", "part"]
 
@@ -27,6 +30,7 @@ class Contents:
 
     `versions` are the rows of the `version_table`, which is copied last, so that a destination
     has a revision only when it is complete. `revision` is None where the source has none.
+    `full_text` are the full-text indexes; those with rows of their own are among `tables` too.
     """
 
     tables: tuple[Table, ...]
@@ -34,6 +38,7 @@ class Contents:
     version_table: Table | None
     versions: tuple[str | None, ...]
     revision: str | None
+    full_text: tuple[FullText, ...] = ()
 
     def create(self, missing_from: Schema) -> list[Query]:
         """Make the tables that `missing_from` lacks, with their indexes, without rows."""
@@ -41,15 +46,22 @@ class Contents:
         lacking = [table for table in tables if missing_from.table(table.name) is None]
         sql = [table.sql for table in lacking]
         sql += [index.sql for table in lacking for index in table.indexes]
+        there = {fold(virtual.name) for virtual in missing_from.virtual_tables}
+        external = (each for each in self.full_text if each.external)
+        sql += [each.table.sql for each in external if fold(each.name) not in there]
         return list(map(Query, sql))
 
     def finish(self, missing_from: Schema) -> list[Query]:
-        """Make the triggers and views, which no copied row may meet, and the version row."""
+        """Make the triggers and views, which no copied row may meet, and the version row.
+
+        Also build the full-text indexes that have no rows of their own.
+        """
         there = {fold(view.name) for view in missing_from.views}
         there |= {fold(trigger.name) for trigger in _triggers(missing_from)}
         made = [(view.name, view.sql) for view in self.schema.views]
         made += [(trigger.name, trigger.sql) for trigger in _triggers(self.schema)]
         work = [Query(sql) for name, sql in made if fold(name) not in there]
+        work += [query for each in self.full_text for query in each.complete()]
         if self.version_table is not None:
             name = quote(self.version_table.name)
             work.append(Query(f"DELETE FROM {name}"))  # noqa: S608
@@ -64,7 +76,16 @@ class Contents:
             names.add(fold(version_table(prefix)))
         views = {fold(view.name) for view in self.schema.views}
         drop = [("VIEW", view.name) for view in found.views if fold(view.name) in views]
-        drop += [("TABLE", table.name) for table in found.tables if fold(table.name) in names]
+        # The tables of a virtual table go with it.
+        names |= {fold(each.name) for each in self.full_text}
+        virtual = [table.name for table in found.virtual_tables if fold(table.name) in names]
+        drop += [("TABLE", name) for name in virtual]
+        internal = internal_tables(found)
+        drop += [
+            ("TABLE", table.name)
+            for table in found.tables
+            if fold(table.name) in names and not internal(table)
+        ]
         return [Query(f"DROP {kind} {quote(name)}") for kind, name in drop]
 
     @property
@@ -74,7 +95,8 @@ class Contents:
 
     def of(self, found: Schema) -> Schema:
         """Return the part of another database that has the same names."""
-        return part(found, self.names, [view.name for view in self.schema.views])
+        names = [*self.names, *(each.name for each in self.full_text)]
+        return part(found, names, [view.name for view in self.schema.views])
 
 
 def part(schema: Schema, tables: Iterable[str], views: Iterable[str]) -> Schema:
@@ -83,6 +105,7 @@ def part(schema: Schema, tables: Iterable[str], views: Iterable[str]) -> Schema:
     return Schema(
         tables=tuple(table for table in schema.tables if fold(table.name) in names),
         views=tuple(view for view in schema.views if fold(view.name) in view_names),
+        virtual_tables=tuple(t for t in schema.virtual_tables if fold(t.name) in names),
         view_triggers=tuple(t for t in schema.view_triggers if fold(t.table) in view_names),
     )
 
@@ -116,25 +139,28 @@ def own_names(prefix: str) -> list[str]:
     return [table.name for table in known if table.name != version_table(prefix)]
 
 
-def all_contents(source: Target, schema: Schema, prefix: str) -> Contents:
+def all_contents(source: Database, schema: Schema, prefix: str) -> Contents:
     """Return everything in a database that is not its own bookkeeping.
 
-    Raises `TransferError` for a virtual table, whose rows no INSERT brings back.
+    Raises `TransferError` for a virtual table whose rows no INSERT brings back.
     """
-    if schema.virtual_tables:
-        virtual = ", ".join(table.name for table in schema.virtual_tables)
-        raise TransferError(
-            f"{source} holds virtual tables, which cannot be copied: {virtual}",
-            remedy="copy without --all-tables, or drop them first",
-        )
-    return _contents(schema, all_names(schema, prefix), prefix, views=True)
+    indexes = full_text(source, schema)
+    check_copyable(source.target, schema, indexes)
+    schema = as_tables(schema, indexes)
+    found = _contents(schema, all_names(schema, prefix), prefix, views=True)
+    return replace(found, full_text=indexes)
 
 
 def all_names(schema: Schema, prefix: str) -> list[str]:
     """Return the names of all tables whose rows are copied with `all_tables`."""
     internal = internal_tables(schema)
     apart = {fold(version_table(prefix)), *map(fold, _marks(prefix))}
-    return [t.name for t in schema.tables if not internal(t) and fold(t.name) not in apart]
+    virtual = {fold(table.name) for table in schema.virtual_tables}
+    return [
+        table.name
+        for table in schema.tables
+        if (fold(table.name) in virtual or not internal(table)) and fold(table.name) not in apart
+    ]
 
 
 def _marks(prefix: str) -> tuple[str, ...]:

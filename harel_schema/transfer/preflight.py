@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from harel_schema import rows
+from harel_schema.dbapi import files
 from harel_schema.errors import DatabaseError, TransferError
 from harel_schema.introspect import quote
 from harel_schema.transfer.badtext import bad_cells, bad_columns
@@ -20,6 +21,7 @@ from harel_schema.transfer.layout import (
     nullable_key,
     sequences,
 )
+from harel_schema.transfer.model import Estimate
 from harel_schema.transfer.progress import Tally
 from harel_schema.transfer.reading import TableReader
 
@@ -42,6 +44,10 @@ _FOREIGN_KEYS = (
     'SELECT "table", min(rowid), parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 3'
 )
 _ROOM = 1.3
+# Bytes a second that a copy makes, bytes of a batch, and requests before the first batch.
+_RATE = 40_000_000
+_BATCH = 4_000_000
+_REQUESTS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,11 @@ def check_pair(source: Target, dest: Target) -> None:
             )
     source.check_readable()
     dest.check_writable()
+    if dest.path is not None and files.is_replica(dest.path):
+        raise TransferError(
+            f"{dest} is an embedded replica, whose rows are its server's",
+            remedy="copy to the server; the replica follows",
+        )
     if same(source, dest):
         raise TransferError(f"{source} and {dest} are the same database", remedy="name another one")
 
@@ -76,14 +87,16 @@ def same(a: Target, b: Target) -> bool:
     return b.path.exists() and a.path.samefile(b.path)
 
 
-def check_sound(database: Database, tables: Sequence[Table]) -> str | None:
-    """Refuse a damaged database, and one whose text is stored as UTF-16.
+def check_sound(
+    database: Database, tables: Sequence[Table], *, foreign_keys: bool = False
+) -> str | None:
+    """Refuse a damaged database, and one whose text is stored as UTF-16; it has `tables`.
 
-    Returns a line about broken foreign keys, which are copied as they are; None without one.
+    Returns a line about broken `foreign_keys`, which are copied as they are; None without one.
     Raises `TransferError`, or what reading a damaged file raises.
     """
     target = database.target
-    foreign = any(table.foreign_keys for table in tables)
+    foreign = foreign_keys and any(table.foreign_keys for table in tables)
     queries = ["PRAGMA quick_check", "PRAGMA encoding", *[_FOREIGN_KEYS] * foreign]
     try:
         found, ((encoding,),), *violations = database.survey(list(map(Query, queries)))
@@ -126,10 +139,13 @@ def _mistaken(database: Database, tables: Sequence[Table], lines: list[str]) -> 
                     yield line
 
 
-def check_space(dest: Target, needed: int) -> None:
-    """Refuse a file for which the disk has no room; `needed` is in bytes."""
+def check_space(dest: Target, needed: int) -> int | None:
+    """Refuse a file for which the disk has no room; `needed` is in bytes.
+
+    Returns how many bytes are free, None for a server.
+    """
     if dest.path is None:
-        return
+        return None
     free = shutil.disk_usage(dest.path.parent).free
     if free < needed * _ROOM:
         raise TransferError(
@@ -137,6 +153,13 @@ def check_space(dest: Target, needed: int) -> None:
             f"{free / 1e6:,.0f} MB free",
             remedy="free some disk space",
         )
+    return free
+
+
+def estimate(size: int, free: int | None, distance: float, tables: int) -> Estimate:
+    """Guess what a copy takes; `distance` is the seconds that an answer takes."""
+    requests = size / _BATCH + tables + _REQUESTS
+    return Estimate(bytes=size, seconds=size / _RATE + distance * requests, free=free)
 
 
 def layouts(tables: Sequence[Table], *databases: Database) -> list[Layout]:

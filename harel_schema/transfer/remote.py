@@ -12,6 +12,7 @@ from harel_schema import dbapi, hrana, introspect
 from harel_schema.errors import IntegrityError, OperationalError, TransactionLost, TransferError
 from harel_schema.transfer.ahead import ReadAhead
 from harel_schema.transfer.database import ATTEMPTS, Insert, Prepared, is_passing, patiently, pause
+from harel_schema.transfer.layout import Query
 from harel_schema.transfer.paging import Pages, hand_on
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from harel_schema.introspect import Schema
     from harel_schema.target import Target
     from harel_schema.transfer.database import Cells, Run, Work
-    from harel_schema.transfer.layout import Query, Scan
+    from harel_schema.transfer.layout import Scan
 
 __all__ = ["RemoteDatabase"]
 
@@ -39,7 +40,7 @@ class RemoteDatabase:
 
     def __init__(self, target: Target, client: hrana.Client, patient: hrana.Client) -> None:
         self.target = target
-        self.round_trip = inf
+        self._shortest = inf
         self._client = client
         self._patient = patient
 
@@ -58,8 +59,17 @@ class RemoteDatabase:
         statement = hrana.Statement(*query)
         started = time.monotonic()
         found = patiently(lambda: self._client.execute(statement, idempotent=True).rows)
-        self.round_trip = min(self.round_trip, time.monotonic() - started)
+        self._shortest = min(self._shortest, time.monotonic() - started)
         return found
+
+    @property
+    def round_trip(self) -> float:
+        """See `Database`."""
+        if self._shortest == inf:
+            # The first request opens the connection.
+            for _ in range(2):
+                self.query(Query("SELECT 1"))
+        return self._shortest
 
     def survey(self, queries: Sequence[Query]) -> list[list[Cells]]:
         """See `Database`."""

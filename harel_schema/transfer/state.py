@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from harel_schema import drift
 from harel_schema.errors import TransferError
 from harel_schema.introspect import Schema, fold, quote
+from harel_schema.transfer.fulltext import as_tables, full_text
 from harel_schema.transfer.layout import Query
 from harel_schema.transfer.ledger import Ledger
 
@@ -55,6 +56,7 @@ def nothing() -> Found:
 def inspect(dest: Database, contents: Contents, prefix: str) -> Found:
     """Look at the tables of the destination that `contents` would fill."""
     schema = dest.schema(prefix)
+    schema = as_tables(schema, full_text(dest, schema))
     if Ledger(dest, prefix).exists():
         return Found("unfinished", schema)
     present = [table for table in contents.tables if schema.table(table.name) is not None]
@@ -93,6 +95,7 @@ def differences(found: Schema, contents: Contents) -> Iterator[drift.Difference]
     """Yield where the tables of `found` differ from those of `contents` of the same names."""
     there = contents.of(found)
     views = {fold(view.name) for view in there.views}
+    virtual = {table.name for table in there.virtual_tables}
     wanted = Schema(
         tables=tuple(
             _with_triggers(table, there)
@@ -100,6 +103,7 @@ def differences(found: Schema, contents: Contents) -> Iterator[drift.Difference]
             if there.table(table.name) is not None
         ),
         views=tuple(view for view in contents.schema.views if fold(view.name) in views),
+        virtual_tables=tuple(each.table for each in contents.full_text if each.name in virtual),
         view_triggers=tuple(t for t in contents.schema.view_triggers if fold(t.table) in views),
     )
     return drift.schema_differences(wanted, there)

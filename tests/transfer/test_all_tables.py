@@ -152,3 +152,24 @@ def test_keys_of_every_class_in_batches(tmp_path, dest):
     for size in (1, 4):
         copy(source, dest, all_tables=True, limits=Limits(rows=size), replace=size > 1)
         assert contents(dest) == contents(source)
+
+
+def test_broken_foreign_keys_are_told(odd, dest):
+    """Rows that refer to no row come over as they are, and a note names them."""
+    report = copy(odd, dest, all_tables=True)
+    (note,) = report.notes
+    assert note.endswith("child rowid 30 -> parent (1 in all)")
+
+
+def test_the_numbers_of_an_application_come_over(tmp_path, dest, target_file):
+    """user_version and application_id are the source's; what a server keeps to itself is noted."""
+    source = tmp_path / "numbers.db"
+    numbers = ("PRAGMA user_version = 7", "PRAGMA application_id = 5")
+    edit(source, "CREATE TABLE t (x)", *numbers)
+    report = copy(source, dest, all_tables=True)
+    assert fetch(dest, "PRAGMA user_version") == [(7,)]
+    if dest == target_file:
+        assert fetch(dest, "PRAGMA application_id") == [(5,)]
+        assert report.notes == ()
+    else:
+        assert report.notes == (f"{dest} keeps its own application_id; the source's is 5",)

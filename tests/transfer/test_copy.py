@@ -251,6 +251,19 @@ def test_a_dry_run_writes_nothing(source, target_file):
     assert copy(source, target_file, dry_run=True).action == "already equal"
 
 
+def test_a_dry_run_tells_size_and_time(source, dest, target_file):
+    """A dry run tells how large the source is, how long it may take, and what is free there."""
+    edit(source, "UPDATE harel_executions SET version = 'one' WHERE id = 'e0007'")
+    report = copy(source, dest, dry_run=True)
+    assert report.estimate.bytes == source.stat().st_size
+    assert 0 < report.estimate.seconds < 5
+    assert (report.estimate.free is None) == (dest != target_file)
+    assert all(table.bytes for table in report.tables)
+    assert any("harel_executions.version" in note for note in report.notes)
+    assert all(note.endswith("; copied as it is") for note in report.notes)
+    assert copy(source, dest).estimate is None
+
+
 def test_a_dry_run_on_a_server_writes_nothing(source, sqld_url):
     """A dry run leaves a server as empty as it was."""
     assert copy(source, sqld_url, dry_run=True).action == "copied"

@@ -69,6 +69,7 @@ def test_a_stream_is_kept_while_rows_wait(proxy, monkeypatch):
     # BEGIN, and three pages: one is taken, one waits for that, and one waits to wait.
     with open_database(Target.parse(proxy.url), read_only=True) as database:
         runs = database.scan([Scan(TABLE)])
+        assert database.round_trip > 0
         proxy.script(Pass(), Pass(), Pass(), ping)
         found = list(next(runs)[1])
         assert ping.arrived.wait(10)

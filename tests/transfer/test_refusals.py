@@ -239,10 +239,3 @@ def test_a_full_disk_is_seen_before(source, target_file, monkeypatch):
     usage = SimpleNamespace(free=100_000)
     monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: usage)
     refused(source, target_file, r"needs about 1 MB, and its disk has 0 MB free; free some")
-
-
-def test_virtual_tables_are_refused_by_name(tmp_path, dest):
-    """A full-text index cannot be copied yet, and is named."""
-    source = tmp_path / "fts.db"
-    edit(source, "CREATE VIRTUAL TABLE words USING fts5 (text)")
-    refused(source, dest, "virtual tables, which cannot be copied: words", all_tables=True)
