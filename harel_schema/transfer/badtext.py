@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from harel_schema.introspect import quote
 from harel_schema.rows import RawText
-from harel_schema.transfer.database import patiently, size_of
+from harel_schema.transfer.database import patiently
 from harel_schema.transfer.layout import Query, joined
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harel_schema.transfer.database import Database
     from harel_schema.transfer.layout import Layout
 
-__all__ = ["BadCell", "bad_cells", "bad_columns"]
+__all__ = ["BadCell", "Extent", "bad_cells", "bad_columns", "survey_tables"]
 
 _AT_ONCE: Final = 4
 _PART_BYTES: Final = 50_000_000
@@ -38,6 +38,14 @@ class BadCell(NamedTuple):
     column: str
 
 
+class Extent(NamedTuple):
+    """The rows of a table, its first rowid and its last one, None where there are none."""
+
+    rows: int
+    first: int | None
+    last: int | None
+
+
 _Found: TypeAlias = tuple[list[tuple[int, BadCell]], int]
 
 
@@ -49,16 +57,20 @@ def bad_columns(table: Layout, row: Row) -> Sequence[str]:
     return [column for column, cell in cells if isinstance(cell, RawText)]
 
 
-def bad_cells(source: Database, tables: Sequence[Layout], most: int) -> tuple[list[BadCell], int]:
-    """Return the first `most` of such cells, by table and key, and how many there are."""
-    parts = max(_AT_ONCE, size_of(source) // _PART_BYTES)
-    spans = _spans(source, tables)
+def bad_cells(
+    source: Database, tables: Sequence[Layout], extents: Sequence[Extent], size: int, most: int
+) -> tuple[list[BadCell], int]:
+    """Return the first `most` of such cells, by table and key, and how many there are.
+
+    `size` is that of the database, in bytes.
+    """
+    parts = max(_AT_ONCE, size // _PART_BYTES)
 
     def look(part: int) -> _Found:
         narrowed = [
             (position, each)
-            for position, table in enumerate(tables)
-            if (each := _part(table, spans.get(position), part, parts)) is not None
+            for position, (table, extent) in enumerate(zip(tables, extents, strict=True))
+            if (each := _part(table, extent, part, parts)) is not None
         ]
         return patiently(lambda: _look(source, narrowed, most))
 
@@ -86,23 +98,19 @@ def _look(source: Database, tables: Sequence[tuple[int, Layout]], most: int) -> 
     return cells, count
 
 
-def _spans(source: Database, tables: Sequence[Layout]) -> dict[int, tuple[int, int] | None]:
-    """Return the least and the greatest rowid of each table that has them, None without rows."""
-    positions, queries = [], []
-    for position, table in enumerate(tables):
-        if table.rowid_name is not None:
-            rowid = quote(table.rowid_name)
-            sql = f"SELECT min({rowid}), max({rowid}) FROM {quote(table.name)}"  # noqa: S608
-            positions.append(position)
-            queries.append(Query(sql))
-    found = zip(positions, source.survey(queries), strict=True)
-    return {
-        position: None if least is None else (least, greatest)
-        for position, ((least, greatest),) in found
-    }
+def survey_tables(source: Database, tables: Sequence[Layout]) -> list[Extent]:
+    """Count the rows of each table, and find the ends of its rowids, in one request."""
+    return [Extent(*cells) for ((*cells,),) in source.survey(list(map(_extent, tables)))]
 
 
-def _part(table: Layout, span: tuple[int, int] | None, part: int, parts: int) -> Layout | None:
+def _extent(table: Layout) -> Query:
+    rowid = "NULL" if table.rowid_name is None else quote(table.rowid_name)
+    where = f" WHERE {table.where}" if table.where else ""
+    sql = f"SELECT count(*), min({rowid}), max({rowid}) FROM {quote(table.name)}{where}"  # noqa: S608
+    return Query(sql)
+
+
+def _part(table: Layout, extent: Extent, part: int, parts: int) -> Layout | None:
     """Narrow a table to the rows of a part whose text may not be UTF-8; None for no rows."""
     # GLOB reads any byte over 0x7F as a character outside the range. It stops at a NUL, as
     # length() does.
@@ -114,16 +122,13 @@ def _part(table: Layout, span: tuple[int, int] | None, part: int, parts: int) ->
     terms = [f"({' OR '.join(tests)})"]
     if table.where:
         terms.insert(0, table.where)
-    if table.rowid_name is None:
-        if part:
-            return None
-    elif span is None:
+    if extent.rows == 0 or (extent.first is None and part):
         return None
-    else:
-        step = (span[1] - span[0]) // parts + 1
-        lower = span[0] + step * part
-        upper = min(lower + step - 1, span[1])
+    if extent.first is not None and extent.last is not None:
+        step = (extent.last - extent.first) // parts + 1
+        lower = extent.first + step * part
+        upper = min(lower + step - 1, extent.last)
         if lower > upper:
             return None
-        terms.insert(0, f"{quote(table.rowid_name)} BETWEEN {lower} AND {upper}")
+        terms.insert(0, f"{quote(table.rowid_name or '')} BETWEEN {lower} AND {upper}")
     return replace(table, where=" AND ".join(terms))

@@ -142,13 +142,14 @@ class Job:
         with self._open_dest(read_only=True) as dest:
             self._found = self._inspect(dest)
             self._meter.start("check")
+            size = size_of(self._source)
             self._sizes: dict[str, Size] = preflight.check_rows(
                 self._source,
                 self._layouts,
+                size=size,
                 to_server=self._dest.kind == "remote",
                 meter=self._meter,
             )
-            size = size_of(self._source)
             free = preflight.check_space(self._dest, size)
             if options.dry_run:
                 self._look_closer(dest, size, free)

@@ -11,7 +11,7 @@ from harel_schema import rows
 from harel_schema.dbapi import files
 from harel_schema.errors import DatabaseError, TransferError
 from harel_schema.introspect import quote
-from harel_schema.transfer.badtext import bad_cells, bad_columns
+from harel_schema.transfer.badtext import bad_cells, bad_columns, survey_tables
 from harel_schema.transfer.database import number
 from harel_schema.transfer.layout import (
     Layout,
@@ -216,17 +216,18 @@ def check_rows(
     source: Database,
     tables: Sequence[Layout],
     *,
+    size: int,
     to_server: bool,
     meter: Meter,
 ) -> dict[str, Size]:
-    """Read every row of the source once, and return the size of each table.
+    """Read every row of the source, which has `size` bytes, and return the size of each table.
 
     Of a server, only the rows are read whose text may not be UTF-8. Raises
     `TransferError` naming rows that the copy could not bring over.
     """
     bad_text = _Findings(source, "holds text that is not UTF-8", "repair or delete these rows")
     if source.remote:
-        return _check_rows_of_server(source, tables, bad_text)
+        return _check_rows_of_server(source, tables, size, bad_text)
     too_large = _Findings(
         source,
         f"holds rows over the server's limit of {SERVER_ROW_LIMIT:,} bytes",
@@ -236,14 +237,14 @@ def check_rows(
     for table, found in TableReader(source, tables).tables():
         tally = Tally(table.name, meter)
         for row in found:
-            size = rows.size(row)
+            encoded = rows.size(row)
             for column in bad_columns(table, row):
                 bad_text.add(table, table.key_of(row), f", column {column}")
-            if to_server and size > SERVER_ROW_LIMIT:
+            if to_server and encoded > SERVER_ROW_LIMIT:
                 record = rows.record_size(row)
                 if record > SERVER_ROW_LIMIT:
                     too_large.add(table, table.key_of(row), f" ({record:,} bytes)")
-            tally.add(size)
+            tally.add(encoded)
         tally.tell()
         sizes[table.name] = Size(tally.rows, tally.size)
     bad_text.refuse()
@@ -252,13 +253,12 @@ def check_rows(
 
 
 def _check_rows_of_server(
-    source: Database, tables: Sequence[Layout], bad_text: _Findings
+    source: Database, tables: Sequence[Layout], size: int, bad_text: _Findings
 ) -> dict[str, Size]:
-    cells, count = bad_cells(source, tables, _NAMED)
+    extents = survey_tables(source, tables)
+    cells, count = bad_cells(source, tables, extents, size, _NAMED)
     for table, key, column in cells:
         bad_text.add(table, key, f", column {column}")
     bad_text.refuse(count)
-    counts = source.survey([table.count() for table in tables])
-    return {
-        table.name: Size(count, None) for table, ((count,),) in zip(tables, counts, strict=True)
-    }
+    pairs = zip(tables, extents, strict=True)
+    return {table.name: Size(extent.rows, None) for table, extent in pairs}
