@@ -105,7 +105,9 @@ def explain(error: BaseException) -> str:
     """Return what an error says to a user; it may have line breaks."""
     match error:
         case click.Abort() | KeyboardInterrupt():
-            return "interrupted"
+            # click raises its own error from the one that may say what to do.
+            cause = error.__cause__ or error
+            return "; ".join(["interrupted", *map(str, cause.args)])
         case click.UsageError(ctx=ctx):
             path = ctx.command_path if ctx else "harel-schema"
             return f"{error.format_message().rstrip('.')}; see '{path} --help'"

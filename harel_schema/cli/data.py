@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from harel_schema import report, transfer
@@ -16,7 +18,15 @@ from harel_schema.cli.options import (
 )
 from harel_schema.cli.progress import progress_bar
 
+if TYPE_CHECKING:
+    from typing import Self
+
+    from harel_schema.transfer import OnProgress, Progress
+
 __all__ = ["copy", "verify"]
+
+_GOES_ON = "run the same command again: it goes on where this one stopped"
+_NOTHING = "nothing was written"
 
 
 @click.command()
@@ -50,7 +60,7 @@ def copy(
     """
     first, second = resolve_pair(source, dest, source_token, dest_token)
     output = Output(format_, quiet)
-    with progress_bar(output) as progress:
+    with progress_bar(output) as progress, _Watch(progress) as watch:
         result = transfer.copy(
             first,
             second,
@@ -60,7 +70,7 @@ def copy(
             upgrade=upgrade,
             all_tables=all_tables,
             dry_run=dry_run,
-            progress=progress,
+            progress=watch,
         )
     output.result(result, report.copy_text(result), rows=result.rows, written=result.written)
 
@@ -111,3 +121,23 @@ def verify(
     if quick:
         output.note(verification.BLIND_SPOT)
     return 0 if result.equal else 1
+
+
+class _Watch:
+    """Knows how far a copy is, to say what an interrupt means; passes on to `progress`."""
+
+    def __init__(self, progress: OnProgress | None) -> None:
+        self._progress = progress
+        self._writing = False
+
+    def __call__(self, step: Progress) -> None:
+        self._writing = self._writing or step.phase in {"copy", "finish"}
+        if self._progress is not None:
+            self._progress(step)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, *exc_info: object) -> None:
+        if exc_type is KeyboardInterrupt:
+            raise KeyboardInterrupt(_GOES_ON if self._writing else _NOTHING) from None

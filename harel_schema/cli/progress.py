@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.progress_bar import ProgressBar
 
+from harel_schema.cli.events import EventWriter
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -34,7 +36,11 @@ def progress_bar(output: Output) -> Iterator[OnProgress | None]:
     """Give the callback that draws a bar, or None where there is no terminal to draw on.
 
     The bar shows the phase, the table, rows, bytes, rows a second, and the time that is left.
+    With `--format json` there are events instead, wherever stderr goes.
     """
+    if output.format == "json" and not output.quiet:
+        yield EventWriter()
+        return
     if not output.shows_progress:
         yield None
         return
