@@ -150,7 +150,8 @@ class Job:
                 to_server=self._dest.kind == "remote",
                 meter=self._meter,
             )
-            free = preflight.check_space(self._dest, size)
+            resumed = self._found.state == "unfinished" and not options.replace
+            free = preflight.check_space(self._dest, size, resumed=resumed)
             if options.dry_run:
                 self._look_closer(dest, size, free)
             return self._decide(dest)

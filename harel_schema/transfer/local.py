@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harel_schema import introspect
+from harel_schema.errors import OperationalError, TransferError
 from harel_schema.transfer.database import Insert
 from harel_schema.transfer.layout import Query
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from harel_schema.transfer.layout import Scan
 
 __all__ = ["LocalDatabase"]
+
+# A file that must not grow, by a quota or a limit, is an I/O error.
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
 
 
 class LocalDatabase:
@@ -82,8 +86,14 @@ class LocalDatabase:
                 elif isinstance(item, Query):
                     self._connection.execute(*item)
             self._connection.commit()
-        except BaseException:
+        except BaseException as exc:
             self._connection.rollback()
+            if isinstance(exc, OperationalError) and (exc.code or "").startswith(_NO_ROOM):
+                raise TransferError(
+                    exc.message,
+                    remedy="free some disk space, and run the same command again: it goes on "
+                    "where this one stopped",
+                ) from exc
             raise
 
     def close(self) -> None:

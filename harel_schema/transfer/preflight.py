@@ -139,17 +139,19 @@ def _mistaken(database: Database, tables: Sequence[Table], lines: list[str]) -> 
                     yield line
 
 
-def check_space(dest: Target, needed: int) -> int | None:
-    """Refuse a file for which the disk has no room; `needed` is in bytes.
+def check_space(dest: Target, size: int, *, resumed: bool) -> int | None:
+    """Refuse a file for which the disk has no room; `size` is that of the source in bytes.
 
-    Returns how many bytes are free, None for a server.
+    What a copy that is `resumed` has written need not be written again. Returns how many bytes
+    are free, None for a server.
     """
     if dest.path is None:
         return None
     free = shutil.disk_usage(dest.path.parent).free
-    if free < needed * _ROOM:
+    needed = size * _ROOM - (dest.path.stat().st_size if resumed else 0)
+    if free < needed:
         raise TransferError(
-            f"{dest} needs about {needed * _ROOM / 1e6:,.0f} MB, and its disk has "
+            f"{dest} needs about {needed / 1e6:,.0f} MB, and its disk has "
             f"{free / 1e6:,.0f} MB free",
             remedy="free some disk space",
         )
