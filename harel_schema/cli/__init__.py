@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from harel_schema._version import __version__
 from harel_schema.cli.options import wants_color
@@ -35,6 +36,7 @@ _VERBS = {
     "move": "moving",
     "unfence": "moving",
     "dev-server": "server",
+    "completion": "completion",
 }
 _ERROR = 2
 _INTERRUPTED = 130
@@ -55,6 +57,11 @@ class _Verbs(click.Group):
         loaded = import_module(f"harel_schema.cli.{module}")
         command: click.Command = getattr(loaded, cmd_name.replace("-", "_"))
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # click's own way loads every verb, which takes longer than a Tab key may.
+        verbs = [CompletionItem(verb) for verb in _VERBS if verb.startswith(incomplete)]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harel_schema.cli.options import TARGET_VARIABLE, resolve_target, token_option
+from harel_schema.cli.options import TARGET_VARIABLE, complete_file, resolve_target, token_option
 from harel_schema.cli.progress import fleet_bar
 from harel_schema.errors import TargetError
 
@@ -110,7 +110,8 @@ def fleet_options(function: Callable[..., object]) -> Callable[..., object]:
         ),
     ):
         decorated = option(decorated)
-    return click.argument("target", nargs=-1)(token_option(decorated))
+    target = click.argument("target", nargs=-1, shell_complete=complete_file)
+    return target(token_option(decorated))
 
 
 def named(fleet: Fleet | None) -> Fleet:

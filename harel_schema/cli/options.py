@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TextIO, TypeAlias, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from harel_schema import report
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
@@ -18,6 +19,7 @@ __all__ = [
     "TARGET_VARIABLE",
     "Format",
     "Output",
+    "complete_file",
     "database_options",
     "output_options",
     "pair_options",
@@ -68,12 +70,21 @@ def wants_color(stream: TextIO) -> bool:
     return not plain and stream.isatty()
 
 
+def complete_file(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Let the shell complete what names a database as the name of a file."""
+    del ctx, param
+    return [CompletionItem(typed, type="file")]
+
+
 def database_options(function: _F) -> _F:
     """Add the argument TARGET and the option `--auth-token`.
 
     The token's variables are read by `resolve_target`: they must not break a local file.
     """
-    return click.argument("target", envvar=TARGET_VARIABLE, required=False)(token_option(function))
+    target = click.argument(
+        "target", envvar=TARGET_VARIABLE, required=False, shell_complete=complete_file
+    )
+    return target(token_option(function))
 
 
 def token_option(function: _F) -> _F:
@@ -93,8 +104,8 @@ def pair_options(first: str, second: str) -> Callable[[_F], _F]:
         ):
             help_ = _TOKEN_HELP.format(name.upper(), variable)
             function = click.option(option, metavar="TOKEN", help=help_)(function)
-        function = click.argument(second)(function)
-        return click.argument(first)(function)
+        function = click.argument(second, shell_complete=complete_file)(function)
+        return click.argument(first, shell_complete=complete_file)(function)
 
     return add
 
