@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BIN = Path(sys.executable).parent
 PROMPT = "ready> "
+CLEAR = "\x15"
 
 
 class Terminal:
@@ -62,12 +63,12 @@ def terminal() -> Iterator[Terminal]:
 
 
 def test_bash_completes_verbs_options_choices_and_files(terminal: Terminal, tmp_path: Path) -> None:
-    """A verb, one of its options, the values of that option, and a file that is a database."""
+    """A verb, one of its options, a choice, and a file that is a database."""
     (tmp_path / "state-of-affairs.db").touch()
-    terminal.type("harel-schema upg\t", "harel-schema upgrade ")
-    terminal.type("--dr\t", "--dry-run ")
-    terminal.type("--format js\t", "json ")
-    terminal.type("state-of\t", "state-of-affairs.db ")
+    terminal.type("harel-schema dev\t", "harel-schema dev-server ")
+    terminal.type("--di\t", "--dir ")
+    terminal.type(f"{CLEAR}harel-schema completion fi\t", "fish ")
+    terminal.type(f"{CLEAR}harel-schema check state-of\t", "state-of-affairs.db ")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
