@@ -110,3 +110,7 @@ class Kind(StrEnum):
         "data-json-mismatch",
         "A column repeats what the row's JSON says, and says something else.",
     )
+    DATA_STATUS = (
+        "data-status",
+        "An execution has no status that harel knows: it cannot be listed.",
+    )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from harel_schema.drift.model import Kind
 from harel_schema.introspect import Column, Table, fold, quote
+from harel_schema.models import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,9 @@ _JSON: Final = {
     "definitions": ("source", "JSON"),
 }
 _REPEATED: Final = ("id", "definition_id", "version")
+_STATUSES: Final = ", ".join(f"'{status}'" for status in Status)
 _STRICT: Final = "CASE WHEN json_valid({c}) THEN json_type({c}{path}) END IS '{type}'"
+_WHERE_JSON: Final = "CASE WHEN typeof(data) = 'text' AND json_valid(data) THEN {} ELSE 1 END"
 # Python's json writes NaN and Infinity, which JSON has not.
 _PYTHON: Final = (
     "replace(replace(replace({c}, '-Infinity', 'null'), 'Infinity', 'null'), 'NaN', 'null')"
@@ -82,6 +85,7 @@ def _of(live: Table, expected: Table, name: str) -> Iterator[Probe]:
     if json in live.by_name:
         yield _json(json, what)
         if name == "executions":
+            yield _status()
             yield from (_repeated(other) for other in _REPEATED if other in live.by_name)
 
 
@@ -142,13 +146,24 @@ def _json(column: str, what: str) -> Probe:
 
 
 def _repeated(column: str) -> Probe:
-    c = quote(column)
-    right = f"json_extract(data, '$.{column}') IS {c}"
     return Probe(
         kind=Kind.DATA_JSON_MISMATCH,
         column=column,
         expected=f"the {column} in data",
-        right=f"CASE WHEN typeof(data) = 'text' AND json_valid(data) THEN {right} ELSE 1 END",
+        right=_WHERE_JSON.format(f"json_extract(data, '$.{column}') IS {quote(column)}"),
         what="''",
         found="another one",
+    )
+
+
+def _status() -> Probe:
+    # Of a document that is no object, it is said that it is none.
+    known = f"coalesce(json_extract(data, '$.status') IN ({_STATUSES}), 0)"
+    return Probe(
+        kind=Kind.DATA_STATUS,
+        column="data",
+        expected="a status that harel knows",
+        right=_WHERE_JSON.format(f"json_type(data) <> 'object' OR {known}"),
+        what="''",
+        found="none or another one",
     )

@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 from harel_schema import dbapi, migrate
 from harel_schema.drift import Kind, check
-from harel_schema.drift import data as scanning
+from harel_schema.drift import scan as scanning
+from harel_schema.models import Status
 from tests.support.proxy import FaultyProxy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-GOOD = json.dumps({"id": "a", "definition_id": "d", "version": 1})
+GOOD = json.dumps({"id": "a", "definition_id": "d", "version": 1, "status": "DONE"})
+OTHER = json.dumps({"id": "b", "definition_id": "d", "version": 1})
 EVENT = '{"id":"1","kind":"go","data":{}}'
 
 # What is written, and what is said of it: kind, place, expected, found, rows, examples.
@@ -91,6 +93,12 @@ FAULTS = [
          " INSERT INTO harel_timers SELECT 'x', i, 'soon' FROM n"],
         [("data-storage-class", "harel_timers.fire_at", "real", "text", 1234,
           tuple(f"execution_id='x' path='{i}'" for i in range(1, 6)))],
+    ),
+    (
+        [f"INSERT INTO harel_executions VALUES ('{key}', 'd', '{text}', 1)"
+         for key, text in (("a", GOOD.replace("DONE", "LOST")), ("b", OTHER))],
+        [("data-status", "harel_executions.data", "a status that harel knows",
+          "none or another one", 2, ("id='a'", "id='b'"))],
     ),
 ]  # fmt: skip
 
@@ -183,6 +191,7 @@ documents = st.one_of(
             "id": st.sampled_from([None, "a", "b", 1]),
             "version": st.sampled_from([None, 0, 1, 2, "x"]),
             "definition_id": st.sampled_from(["d", "e"]),
+            "status": st.sampled_from([*Status, "done", None, 1]),
         },
     ).map(json.dumps),
     st.sampled_from(["[]", "1", "nope", "", "{}{}", b"{}"]),
@@ -205,6 +214,8 @@ def faults(key: object, version: object, text: object) -> set[tuple[str, str]]:
     if not isinstance(document, dict):
         found.add(("data-json", "data"))
         document = {}
+    elif document.get("status") not in set(Status):
+        found.add(("data-status", "data"))
     columns = {"id": key, "version": version, "definition_id": "d"}
     return found | {
         ("data-json-mismatch", name) for name, cell in columns.items() if document.get(name) != cell

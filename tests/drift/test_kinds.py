@@ -106,6 +106,7 @@ def test_every_kind_has_a_test(request: pytest.FixtureRequest):
         Kind.DATA_NULL_KEY,
         Kind.DATA_JSON,
         Kind.DATA_JSON_MISMATCH,
+        Kind.DATA_STATUS,
     }
     assert named | elsewhere == set(Kind)
     assert not named & elsewhere
