@@ -6,7 +6,7 @@ or Alembic's autogenerate wants to see it. A test holds the two equal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import REAL, Column, Index, Integer, MetaData, Table, Text, text
 from sqlalchemy.ext.compiler import compiles
@@ -23,7 +23,18 @@ from harel_schema.names import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["exclude", "include", "metadata"]
+__all__ = ["Relation", "exclude", "include", "metadata", "relations"]
+
+# No foreign keys: harel declares none, and a purge deletes an execution before what hangs on it.
+_RELATIONS: Final = (
+    ("executions", "definition_id", "definitions", "definition_id"),
+    ("outbox", "target_id", "executions", "id"),
+    ("processed_events", "execution_id", "executions", "id"),
+    ("spawns", "parent_id", "executions", "id"),
+    ("timers", "execution_id", "executions", "id"),
+    ("trace", "execution_id", "executions", "id"),
+    ("transport_messages", "group_id", "transport_groups", "group_id"),
+)
 
 _FIELD = "CASE WHEN json_valid(data) THEN json_extract(data, '$.{}') END"
 
@@ -42,6 +53,24 @@ def metadata(prefix: str = DEFAULT_PREFIX) -> MetaData:
     _definitions(meta, prefix)
     _transport(meta, prefix)
     return meta
+
+
+class Relation(NamedTuple):
+    """A column whose values name rows of another table, though no constraint says so."""
+
+    table: str
+    column: str
+    parent: str
+    parent_column: str
+
+
+def relations(prefix: str = DEFAULT_PREFIX) -> tuple[Relation, ...]:
+    """Return how the tables under `prefix` refer to each other."""
+    prefix = check_prefix(prefix)
+    return tuple(
+        Relation(f"{prefix}_{table}", column, f"{prefix}_{parent}", parent_column)
+        for table, column, parent, parent_column in _RELATIONS
+    )
 
 
 def exclude(*prefixes: str) -> Callable[..., bool]:

@@ -23,7 +23,7 @@ from harel_schema.cli.options import (
 )
 from harel_schema.errors import TargetError
 from harel_schema.report.comparison import Comparison
-from harel_schema.report.words import count
+from harel_schema.report.words import verdict
 
 if TYPE_CHECKING:
     from harel_schema.target import Target
@@ -113,8 +113,7 @@ def check(
 def _check(asked: Callable[[Target], drift.Drift], target: Target) -> Answer:
     found = asked(target)
     counted = sum(each.counts for each in found)
-    verdict = count(counted, "difference") if counted else "no drift"
-    line = f"{verdict} (revision {found.revision})" if found.revision else verdict
+    line = verdict(counted, found.revision)
     return Answer(line, "different" if found else "no drift", found, code=1 if found else 0)
 
 

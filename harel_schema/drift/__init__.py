@@ -6,7 +6,14 @@
 
 from __future__ import annotations
 
-from harel_schema.drift.checking import check, check_schema, diff
+from harel_schema.drift.checking import (
+    Examined,
+    check,
+    check_schema,
+    diff,
+    examine,
+    examine_pair,
+)
 from harel_schema.drift.compare import schema_differences
 from harel_schema.drift.model import Difference, Drift, Kind
 from harel_schema.drift.promise import expected, made
@@ -14,10 +21,13 @@ from harel_schema.drift.promise import expected, made
 __all__ = [
     "Difference",
     "Drift",
+    "Examined",
     "Kind",
     "check",
     "check_schema",
     "diff",
+    "examine",
+    "examine_pair",
     "expected",
     "made",
     "schema_differences",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harel_schema import dbapi, introspect
@@ -22,11 +22,23 @@ from harel_schema.target import Target
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["check", "check_schema", "diff"]
+__all__ = ["Examined", "check", "check_schema", "diff", "examine", "examine_pair"]
 
 Named: TypeAlias = Target | str | os.PathLike[str] | dbapi.Connection
 
 _NUMBERED: Final = re.compile(r"[0-9]{4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A drift with both schemas: the one that was found, and what was expected of it.
+
+    `expected` is empty where nothing was compared.
+    """
+
+    drift: Drift
+    found: Schema
+    expected: Schema
 
 
 def check(
@@ -49,15 +61,30 @@ def check(
     `InterfaceError` for a file that is open in this process with another library: pass its
     connection then.
     """
+    examined = examine(database, prefix=prefix, strict=strict, data=data, timeout=timeout)
+    return examined.drift
+
+
+def examine(
+    database: Named,
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    strict: bool = False,
+    data: bool = False,
+    timeout: float = 5.0,
+) -> Examined:
+    """Do what `check` does, and return what was read with it."""
     check_prefix(prefix)
     with _opened(database, timeout) as connection:
         found = introspect.read(connection, prefix=prefix)
-        drift = check_schema(found, prefix=prefix, strict=strict)
+        examined = _examined(found, prefix=prefix, strict=strict)
+        drift = examined.drift
         if not data:
-            return drift
+            return examined
         want = _promised(found, drift.revision or chain()[-1], prefix)
         more = tuple(data_differences(connection, found, want, prefix))
-    return drift.model_copy(update={"differences": drift.differences + more})
+    whole = drift.model_copy(update={"differences": drift.differences + more})
+    return replace(examined, drift=whole)
 
 
 def diff(a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = 5.0) -> Drift:
@@ -65,14 +92,26 @@ def diff(a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = 5
 
     Raises what `check` raises.
     """
+    return examine_pair(a, b, prefix=prefix, timeout=timeout).drift
+
+
+def examine_pair(
+    a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = 5.0
+) -> Examined:
+    """Do what `diff` does, and return what was read with it."""
     want, got = (_read(database, check_prefix(prefix), timeout) for database in (a, b))
     differences = [*_versions_differ(want, got, prefix), *schema_differences(want, got)]
-    return Drift(differences=tuple(differences))
+    return Examined(Drift(differences=tuple(differences)), found=got, expected=want)
 
 
 def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = False) -> Drift:
     """Compare a schema that was read with the prefix with what its revision promises."""
+    return _examined(found, prefix=prefix, strict=strict).drift
+
+
+def _examined(found: Schema, *, prefix: str, strict: bool) -> Examined:
     revisions = chain()
+    promised = Schema()
     version, revision = _version(found, prefix)
     if version is not None and version.kind is Kind.VERSION_AHEAD:
         # What a newer revision promises is not known here.
@@ -80,27 +119,30 @@ def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = 
         shape.clear()
     elif revision is not None:
         shape, parts = _against(found, revision, prefix)
+        promised = _promised(found, revision, prefix)
     else:
         tried = {name: _against(found, name, prefix) for name in reversed(revisions)}
         # Where nothing is there, all of head is missing.
         bare = not tried[revisions[-1]][1].ours.tables
         best = revisions[-1] if bare else min(tried, key=lambda name: len(tried[name][0]))
         shape, parts = tried[best]
+        promised = _promised(found, best, prefix)
         version = version and _with_fix(version, best, prefix, matches=not shape)
         old = legacy.find(found, prefix) if bare else ()
         if old and version:
-            version, shape = _to_adopt(version, prefix), []
+            version, shape, promised = _to_adopt(version, prefix), [], Schema()
             names = {table.name for each in old for table in each.tables}
             parts = replace(parts, others=tuple(n for n in parts.others if n not in names))
     more = schema_differences(Schema(), parts.strangers) if strict else ()
     # A remedy that drops what belongs to somebody else is none.
     strangers = [difference.model_copy(update={"fix": None}) for difference in more]
-    return Drift(
+    drift = Drift(
         differences=(*([version] if version else []), *shape, *parts.leftovers, *strangers),
         others=parts.others,
         revision=revision,
         head=revisions[-1],
     )
+    return Examined(drift, found=found, expected=promised)
 
 
 def _to_adopt(version: Difference, prefix: str) -> Difference:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harel_schema.drift import Difference  # noqa: TC001 - pydantic reads it at run time
 from harel_schema.names import one_line
-from harel_schema.report.words import count
+from harel_schema.report.words import verdict
 
 if TYPE_CHECKING:
     from harel_schema.drift import Drift
@@ -72,6 +72,4 @@ class Comparison(BaseModel):
     @property
     def verdict(self) -> str:
         """The result in a few words."""
-        found = len(self.counted)
-        revision = f" (revision {self.revision})" if self.revision else ""
-        return f"{count(found, 'difference') if found else 'no drift'}{revision}"
+        return verdict(len(self.counted), self.revision)

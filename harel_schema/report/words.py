@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["count", "size"]
+__all__ = ["count", "shortened", "shown", "size", "verdict"]
 
 _KILO = 1_000
 
@@ -10,6 +10,16 @@ _KILO = 1_000
 def count(number: int, noun: str) -> str:
     """Return ``1 row``, ``2 rows``, ``1,000 rows``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def shortened(text: str, room: int) -> str:
+    """Return text of at most `room` characters; what does not fit is ``…``."""
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def shown(name: str) -> str:
+    """Return a name as it can be seen: in quotes where there is nothing but space."""
+    return name if name.strip() else f'"{name}"'
 
 
 def size(number: float) -> str:
@@ -21,3 +31,9 @@ def size(number: float) -> str:
         if number < _KILO:
             return f"{number:,.1f} {unit}"
     return f"{number / _KILO:,.1f} GB"
+
+
+def verdict(differences: int, revision: str | None) -> str:
+    """Return ``no drift`` or ``2 differences``, with the revision that the database is at."""
+    at = f" (revision {revision})" if revision else ""
+    return f"{count(differences, 'difference') if differences else 'no drift'}{at}"
