@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,12 @@ import pytest
 from hypothesis import configuration
 
 from harel_schema.devserver import BINARY_VARIABLE, find_sqld
+from tests.support.cloud import CloudProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from harel_schema.testing import Server
 
 pytest_plugins = ["harel_schema.testing.fixtures", "pytester"]
 
@@ -66,6 +70,23 @@ def _session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run each test in its `tmp_path`."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def cloud(sqld: Server) -> Iterator[CloudProxy]:
+    """Yield a fresh server that speaks the newer sync protocol."""
+    with CloudProxy(sqld) as proxy:
+        yield proxy
+
+
+@pytest.fixture(params=["older", "newer"])
+def sync_url(request: pytest.FixtureRequest) -> Iterator[Callable[[Server], str]]:
+    """Yield what tells the URL to sync with a server by, for each of the two protocols."""
+    with ExitStack() as stack:
+        if request.param == "older":
+            yield lambda server: server.url
+        else:
+            yield lambda server: stack.enter_context(CloudProxy(server)).url
 
 
 def files_in(root: Path) -> set[Path]:

@@ -145,7 +145,7 @@ def from_sync(said: str, primary: str) -> e.Error:
     )
 
 
-_REFUSED = re.compile(r"Unauthenticated|PermissionDenied|status=40[13]|401|403")
+_REFUSED = re.compile(r"Unauthenticated|PermissionDenied|\b40[13]\b")
 
 
 def is_panic(error: BaseException) -> bool:

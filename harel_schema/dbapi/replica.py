@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -21,9 +22,10 @@ from harel_schema.dbapi.changes import in_order
 from harel_schema.dbapi.libsql import LibsqlSession
 from harel_schema.dbapi.local import LocalSession, Sqlite3Session
 from harel_schema.dbapi.remote import RemoteSession
+from harel_schema.dbapi.replicate import BESIDE
 from harel_schema.dbapi.statements import Kind, Statement, read
 from harel_schema.dbapi.steps import writes
-from harel_schema.dbapi.syncer import Syncer, lock_of
+from harel_schema.dbapi.syncer import Syncer, Unsyncable, lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +68,8 @@ class ReplicaSession:
         self._stale = False
         try:
             self._syncer = self._open(target, primary, interval=interval, silence=silence)
-            self._local = _reader(target, timeout=timeout)
+            self._read = partial(_reader, target, timeout=timeout)
+            self._local = self._read()
         except BaseException:
             self.close()
             raise
@@ -76,13 +79,13 @@ class ReplicaSession:
     ) -> Syncer:
         """Sync the file for the first time; without the primary it stays as old as it is."""
         assert target.path is not None  # noqa: S101 - the caller has a file
-        newer = _speaks_newer_protocol(primary)
-        unreachable, existed = newer is None, target.path.exists()
-        if newer is None:
-            # The newer protocol keeps its state in a file of this name.
-            newer = target.path.with_name(f"{target.path.name}-info").exists()
+        generation = _generation(primary)
+        unreachable, existed = generation is None, target.path.exists()
+        # The newer protocol keeps its state in a file of this name.
+        info = target.path.with_name(f"{target.path.name}-info")
+        newer = info.exists() if generation is None else generation > 0
         self.driver = "libsql" if newer else "libsql_experimental"
-        if unreachable and not existed:
+        if unreachable and not (existed and _is_of(target.path, primary)):
             raise e.ConnectionLost(
                 f"{primary} cannot be reached", sent=False, remedy="a new replica needs its primary"
             )
@@ -95,23 +98,15 @@ class ReplicaSession:
             primary,
             interval=interval,
             silence=silence,
+            generation=generation,
             check=self._check,
         )
         try:
-            syncer.sync()
-        except e.OperationalError as failed:
-            if not existed:
-                syncer.close()
-                _remove(target.path)
-                raise
-            if isinstance(failed, e.AuthError):
-                raise
-            if isinstance(failed, e.ConnectionLost):
-                _logger.warning("%s is as old as its last sync: %s", target, failed.message)
-            else:
-                _fetch_anew(target, syncer, failed)
+            _sync_first(syncer, target, existed=existed)
         except BaseException:
             syncer.close()
+            if not existed:
+                _remove(target.path)
             raise
         return syncer
 
@@ -162,7 +157,13 @@ class ReplicaSession:
 
     def sync(self) -> None:
         """Fetch what the primary has committed; raises as `Syncer.sync`."""
-        self._syncer.sync()
+        try:
+            self._syncer.sync()
+        except Unsyncable as failed:
+            _fetch_anew(self._syncer, failed)
+            # What is open is the old file still.
+            before, self._local = self._local, self._read()
+            before.close()
         self._stale = False
 
     def interrupt(self) -> None:
@@ -228,27 +229,43 @@ def _check_file(target: Target) -> None:
         )
 
 
-def _fetch_anew(target: Target, syncer: Syncer, failed: e.Error) -> None:
+def _is_of(path: Path, primary: Target) -> bool:
+    """Whether a replica's file may be read as one of this primary."""
+    mark = lock_of(path)
+    return not mark.exists() or mark.read_text() in ("", primary.url)
+
+
+def _sync_first(syncer: Syncer, target: Target, *, existed: bool) -> None:
+    """Sync a file that was just opened; one that exists may go on as old as it is."""
+    try:
+        syncer.sync()
+    except e.ConnectionLost as failed:
+        if not existed:
+            raise
+        _logger.warning("%s is as old as its last sync: %s", target, failed.message)
+    except Unsyncable as failed:
+        if not existed:
+            raise
+        _fetch_anew(syncer, failed)
+
+
+def _fetch_anew(syncer: Syncer, failed: e.Error) -> None:
     """Replace a file that cannot be synced, as after a crash."""
-    assert target.path is not None  # noqa: S101 - the caller has a file
-    syncer.close()
-    _remove(target.path)
-    syncer.sync()
+    syncer.fetch_anew()
     warnings.warn(f"{failed.message}; it was fetched anew", stacklevel=2)
 
 
 def _remove(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-info", "-client_wal_index", "-sync"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    for file in (*(path.with_name(path.name + suffix) for suffix in BESIDE), lock_of(path)):
+        file.unlink(missing_ok=True)
 
 
-def _speaks_newer_protocol(primary: Target) -> bool | None:
-    """Ask the primary: only the newer protocol has ``/info``. None when it cannot be reached.
+def _generation(primary: Target) -> int | None:
+    """Ask the primary: only the newer protocol has ``/info``, which tells its log's generation.
 
-    Raises `AuthError`.
+    0 for the older protocol, None when the primary cannot be reached. Raises `AuthError`.
     """
     source = primary.auth_token
-    answer = None
     for _ in range(2 if callable(source) else 1):
         token = (source() if callable(source) else source) or ""
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -259,5 +276,15 @@ def _speaks_newer_protocol(primary: Target) -> bool | None:
         except httpx.RequestError:
             return None
         if answer.status_code not in _REFUSALS:
-            return answer.is_success
+            return _told(answer)
     raise failures.from_sync("401", str(primary))
+
+
+def _told(answer: httpx.Response) -> int:
+    """Return the generation in an answer, 0 when it is none of the newer protocol's."""
+    if not answer.is_success:
+        return 0
+    try:
+        return int(answer.json()["current_generation"])
+    except (ValueError, LookupError, TypeError):
+        return 0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from harel_schema.target import Target
 
-__all__ = ["Syncer", "lock_of"]
+__all__ = ["Syncer", "Unsyncable", "lock_of"]
 
 _TICK = 0.5
 
@@ -36,7 +36,8 @@ class Syncer:
 
     `library` speaks the primary's sync protocol. `interval` is how often it syncs by itself, in
     seconds, None for never. A sync that makes no progress for `silence` seconds is given up.
-    `check` raises what is wrong with the primary. One thread at a time may use it.
+    `generation` is that of the primary's log now, None when it is not known. `check` raises what is
+    wrong with the primary. One thread at a time may use it.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword
@@ -47,6 +48,7 @@ class Syncer:
         *,
         interval: float | None,
         silence: float,
+        generation: int | None,
         check: Callable[[], object],
     ) -> None:
         assert target.path is not None  # noqa: S101 - the caller has a file
@@ -56,8 +58,10 @@ class Syncer:
         self._primary = primary
         self._interval = interval
         self._silence = silence
+        self._generation = generation
         self._check = check
         self._process: subprocess.Popen[bytes] | None = None
+        self._anew = False
 
     @property
     def pid(self) -> int | None:
@@ -68,7 +72,7 @@ class Syncer:
         """Fetch what the primary has committed.
 
         Raises what is wrong with the primary, `RequestTimeout` after the silence, `InterfaceError`
-        when another process syncs the file, and `OperationalError` when it cannot be synced.
+        when another process syncs the file, and `Unsyncable`.
         """
         try:
             self._sync()
@@ -82,10 +86,19 @@ class Syncer:
             try:
                 self._sync()
             except e.ConnectionLost as failed:
-                raise e.OperationalError(
+                raise Unsyncable(
                     f"the replica {self._target} can no longer be synced: {failed.message}",
                     remedy="open it again, and it is fetched anew",
                 ) from failed
+
+    def fetch_anew(self) -> None:
+        """Replace the file by what the primary has; raises as `sync`."""
+        self.close()
+        self._anew = True
+        try:
+            self.sync()
+        finally:
+            self._anew = False
 
     def close(self) -> None:
         """End the process."""
@@ -118,6 +131,8 @@ class Syncer:
             )
         if answer is not None:
             raise failures.from_sync(answer, str(self._primary))
+        # From now on the file may be ahead of it.
+        self._generation = None
 
     def _ask_again(self) -> str | None:
         """Ask the process that runs; a new one when somebody has ended it."""
@@ -134,6 +149,8 @@ class Syncer:
             "library": self._library,
             "file": str(self._path),
             "lock": str(lock_of(self._path)),
+            "anew": self._anew,
+            "generation": self._generation,
             "path": sys.path,
             "options": {
                 "sync_url": self._primary.url,
@@ -191,6 +208,10 @@ class Syncer:
         """Return the sizes of the files that a sync writes: they grow while it gets on."""
         files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
         return [file.stat().st_size if file.exists() else 0 for file in files]
+
+
+class Unsyncable(e.OperationalError):
+    """The primary is well, and the file cannot be brought to where it is."""
 
 
 class _Ended(e.ConnectionLost):

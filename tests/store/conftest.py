@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harel_schema.testing import Server
 
 SHARED = ("libsql", "sqlite3", "remote")
-MODES = (*SHARED, "memory", "replica")
+MODES = (*SHARED, "memory", "replica", "cloud")
 FLAVOURS = ("sync", "async")
 
 
@@ -29,6 +29,8 @@ def arguments(request: pytest.FixtureRequest, mode: str) -> dict[str, Any]:
     path = request.getfixturevalue("tmp_path") / "state.db"
     if mode == "replica":
         return {"database": path, "sync_url": request.getfixturevalue("sqld_url")}
+    if mode == "cloud":
+        return {"database": path, "sync_url": request.getfixturevalue("cloud").url}
     return {"database": path, "driver": mode}
 
 
@@ -43,7 +45,7 @@ def flavour(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=[*MODES[:-1], pytest.param("cloud", marks=pytest.mark.soak)])
 def any_mode(request: pytest.FixtureRequest) -> str:
     """Return the name of a mode."""
     return str(request.param)

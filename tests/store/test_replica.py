@@ -22,10 +22,11 @@ def new(name: str = "e") -> Execution:
 
 
 @pytest.fixture
-def replica(sqld_url: str, flavour: str, tmp_path) -> Iterator[Callable[[str], Any]]:
+def replica(sync_url, sqld, flavour: str, tmp_path) -> Iterator[Callable[..., Any]]:
     """Yield a function that opens a store on a replica file of the server."""
+    url = sync_url(sqld)
     with ExitStack() as stack:
-        yield lambda name: Opener(flavour, tmp_path / name, stack, sync_url=sqld_url)()
+        yield lambda name, **given: Opener(flavour, tmp_path / name, stack, sync_url=url)(**given)
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_a_replica_opens_without_its_primary(replica, sqld, caplog) -> None:
     assert store.load("e").version == 1
     store.close()
     sqld.stop()
-    again = replica("a.db")
+    again = replica("a.db", timeout=0.5)
     assert "is as old as its last sync" in caplog.text
     exe = again.load("e")
     with pytest.raises(ConnectionLost):

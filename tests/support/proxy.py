@@ -148,7 +148,7 @@ class FaultyProxy:
             body = response.read()
         finally:
             upstream.close()
-        whole = _response(response.status, response.getheader("content-type") or "", body)
+        whole = http_response(response.status, response.getheader("content-type") or "", body)
         with self._lock:
             self.responses.append(whole)
         return whole
@@ -169,9 +169,10 @@ class FaultyProxy:
             raise TimeoutError("no connection was closed")
 
 
-def _response(
+def http_response(
     status: int, content_type: str, body: bytes, headers: tuple[tuple[str, str], ...] = ()
 ) -> bytes:
+    """Return a whole HTTP response."""
     lines = [f"HTTP/1.1 {status} {http.client.responses.get(status, '')}"]
     lines += [f"{name}: {value}" for name, value in headers]
     lines += [f"content-type: {content_type}", f"content-length: {len(body)}", "", ""]
@@ -236,7 +237,7 @@ class _Handler(socketserver.StreamRequestHandler):
             case Drop(ending):
                 pass
             case Answer(status, body, content_type, headers, ending):
-                self.wfile.write(_response(status, content_type, body, headers))
+                self.wfile.write(http_response(status, content_type, body, headers))
             case Hang(forward, ending):
                 if forward:
                     proxy.forward(request)
