@@ -140,8 +140,8 @@ def run(job: Job) -> None:
         plan = _plan(job, connection)
         if plan.command == "upgrade":
             survey.refuse(raw(connection), job.prefix)
-        if plan.is_upgrade:
-            _predict(job, plan, connection)
+        if plan.steps and not plan.is_stamp:
+            _foresee(job, plan, connection)
         if job.compare:
             job.shape = Shapes(_script(context.get_context()), job.prefix).differences(
                 connection, job.before
@@ -174,13 +174,21 @@ def _plan(job: Job, connection: sa.Connection) -> _Plan:
         return _Plan(list(work(found, current)), work)
 
 
-def _predict(job: Job, plan: _Plan, connection: sa.Connection) -> None:
-    """Note what an upgrade would do, and how long its revisions take where that is long."""
+def _foresee(job: Job, plan: _Plan, connection: sa.Connection) -> None:
+    """Refuse what would fail later; note what an upgrade would do."""
     shapes = Shapes(_script(context.get_context()), job.prefix)
+    shapes.refuse_lie(connection, job.before, down=not plan.is_upgrade)
+    if plan.is_upgrade:
+        _predict(job, plan, connection, shapes)
+
+
+def _predict(job: Job, plan: _Plan, connection: sa.Connection, shapes: Shapes) -> None:
+    """Note what an upgrade would do, and how long its revisions take where that is long."""
     there = shapes.there(connection, job.before)
     names = [name for step in plan.steps for name in step.to_revisions_no_deps]
     job.predicted = tuple(name for name in names if name in there)
     job.pending = tuple(name for name in names if name not in there)
+    shapes.refuse_taken(connection, job.pending)
     large = large_tables(connection, shapes.present(connection))
     if large:
         job.waits = {

@@ -1,7 +1,8 @@
 """What a database already has of the revisions that its row does not account for.
 
 A revision is asked about by what it adds: tables, and indexes on tables that were there before.
-What is there in exactly the revision's shape is taken over; in another shape it is refused.
+What is there in exactly the revision's shape is taken over; in another shape it is refused. So is
+a version row that says more than there is, and a name that something else has.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from harel_schema.drift.promise import transport
 from harel_schema.errors import MigrationError, SchemaMismatch
 from harel_schema.introspect import Schema, Table, fold
 from harel_schema.migrate.connect import raw
+from harel_schema.names import version_table
 from harel_schema.revisions import identifiers, statements
 from harel_schema.tables import metadata
 
@@ -110,11 +112,51 @@ class Shapes:
         """Raise `SchemaMismatch` if the tables are not what `revision` promises."""
         lines = self.differences(connection, revision)
         if lines:
-            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
             raise SchemaMismatch(
-                f"the tables have not the shape of {revision or 'base'}: {lines[0]}{more}",
+                f"the tables have not the shape of {revision or 'base'}: {lines[0]}{_more(lines)}",
                 differences=lines,
                 remedy="stamp another revision, or --force it (alembic: -x force=true)",
+            )
+
+    def refuse_lie(self, connection: sa.Connection, revision: str | None, *, down: bool) -> None:
+        """Raise `SchemaMismatch` if what a version row promises is not there.
+
+        These are the tables and columns, on which later revisions build, and for a downgrade the
+        indexes, which it drops.
+        """
+        live, want = introspect.read(raw(connection)), self._of(revision)
+        missing = [name for table in want.tables for name in _missing(table, live)]
+        if down:
+            missing += sorted(_indexes(want) - _indexes(live))
+        if missing:
+            raise SchemaMismatch(
+                f"{version_table(self._prefix)} says {revision}, "
+                f"but {missing[0]} is not there{_more(missing)}",
+                differences=tuple(missing),
+                remedy="mend what `harel-schema check` names, "
+                "or `harel-schema stamp` the revision that is true",
+            )
+
+    def refuse_taken(self, connection: sa.Connection, revisions: Iterable[str]) -> None:
+        """Raise `SchemaMismatch` if something else has a name that `revisions` are to make."""
+        live = introspect.read(raw(connection))
+        taken = {fold(table.name): "a table" for table in live.tables}
+        # Where it is a table, that is what it should be.
+        taken.pop(fold(version_table(self._prefix)), None)
+        taken |= {fold(view.name): "a view" for view in live.views}
+        taken |= {fold(virtual.name): "a virtual table" for virtual in live.virtual_tables}
+        taken |= {
+            fold(index.name): f"an index on {table.name}"
+            for table in live.tables
+            for index in table.indexes
+        }
+        needed = {fold(version_table(self._prefix))}.union(*map(self._made, revisions))
+        lines = tuple(f"{name} is {taken[name]}" for name in sorted(needed & taken.keys()))
+        if lines:
+            raise SchemaMismatch(
+                f"a name that the upgrade needs is taken: {'; '.join(lines)}",
+                differences=lines,
+                remedy="rename or drop what has the name, or use another --prefix",
             )
 
     def differences(self, connection: sa.Connection, revision: str | None) -> tuple[str, ...]:
@@ -153,6 +195,11 @@ class Shapes:
             indexes=frozenset(_indexes(Schema(tables=tuple(old))) - _indexes(before)),
         )
 
+    def _made(self, name: str) -> set[str]:
+        added = self._added(name)
+        new = (table for table in self._of(name).tables if fold(table.name) in added.tables)
+        return {*added.tables, *added.indexes, *_indexes(Schema(tables=tuple(new)))}
+
     def _of(self, revision: str | None) -> Schema:
         if revision is None:
             return Schema()
@@ -167,6 +214,14 @@ class Shapes:
 
 def _has(live: Schema, added: _Added) -> bool:
     return not (added.tables.isdisjoint(live.by_name) and added.indexes.isdisjoint(_indexes(live)))
+
+
+def _missing(table: Table, live: Schema) -> list[str]:
+    """The table where a database does not have it, else those of its columns that are not there."""
+    found = live.table(table.name)
+    if found is None:
+        return [table.name]
+    return [f"{table.name}.{c.name}" for c in table.columns if fold(c.name) not in found.by_name]
 
 
 def _part(schema: Schema, added: _Added) -> Schema:
@@ -188,6 +243,10 @@ def _indexes(schema: Schema) -> set[str]:
 
 def _lines(want: Schema, found: Schema) -> tuple[str, ...]:
     return tuple(map(str, schema_differences(want, found)))
+
+
+def _more(lines: Sequence[str]) -> str:
+    return f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
 
 
 def _with_rows(table: str, rows: int) -> str:

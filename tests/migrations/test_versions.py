@@ -224,3 +224,93 @@ def test_what_is_no_revision_is_refused(verb, revision: str) -> None:
         verb("x.db", revision)
     assert len(str(caught.value).splitlines()) == 1
     assert migrate.current("x.db").revision == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("CREATE VIEW harel_definitions AS SELECT 1", "harel_definitions is a view"),
+        (
+            "CREATE INDEX Harel_Definitions ON harel_trace (idx)",
+            "harel_definitions is an index on harel_trace",
+        ),
+        (
+            "CREATE VIRTUAL TABLE harel_transport_groups USING fts5 (a)",
+            "harel_transport_groups is a virtual table",
+        ),
+        ("CREATE VIEW harel_timers_by_fire_at AS SELECT 1", "harel_timers_by_fire_at is a view"),
+        ("CREATE TABLE harel_executions_roots (a)", "harel_executions_roots is a table"),
+        (
+            "CREATE INDEX harel_transport_messages_by_group ON mine (id)",
+            "harel_transport_messages_by_group is an index on mine",
+        ),
+    ],
+)
+@pytest.mark.parametrize("verb", [migrate.plan, migrate.upgrade])
+def test_a_name_that_is_taken_is_refused_before_the_first_write(verb, statement, message, database):
+    """What has the name of something that a later revision makes is named by the dry run too."""
+    migrate.upgrade(database.target, "0001")
+    database.rows("CREATE TABLE mine (id)", statement)
+    before = database.fingerprint()
+    with pytest.raises(SchemaMismatch, match=rf"{message}; rename or drop") as caught:
+        verb(database.target)
+    assert "\n" not in str(caught.value)
+    assert database.fingerprint() == before
+
+
+@pytest.mark.parametrize("name", ["harel_executions", "harel_alembic_version"])
+@pytest.mark.parametrize("verb", [migrate.plan, migrate.upgrade])
+def test_so_is_one_on_a_database_without_revision(verb, name, file):
+    """The version table's name counts, and that of a table of the first revision."""
+    file.rows(f"CREATE VIEW {name} AS SELECT '0001' AS version_num WHERE 0")
+    with pytest.raises(SchemaMismatch, match=f"{name} is a view"):
+        verb(file.target)
+
+
+def test_what_is_not_in_the_way_does_not_hinder(file):
+    """A trigger has names of its own, and a later name does not hinder an earlier revision."""
+    migrate.upgrade(file.target, "0001")
+    file.rows(
+        "CREATE TRIGGER harel_definitions AFTER INSERT ON harel_trace BEGIN SELECT 1; END",
+        "CREATE VIEW harel_timers_by_fire_at AS SELECT 1",
+    )
+    assert migrate.upgrade(file.target, "0003").after == "0003"
+
+
+LIES = {
+    "DROP TABLE harel_definitions": "harel_definitions",
+    "DROP TABLE harel_executions": "harel_executions",
+    "ALTER TABLE harel_timers DROP COLUMN fire_at": r"harel_timers\.fire_at",
+}
+
+
+@pytest.mark.parametrize("damage", LIES)
+@pytest.mark.parametrize(
+    "verb",
+    [
+        migrate.plan,
+        migrate.upgrade,
+        lambda target: migrate.downgrade(target, "base"),
+        lambda target: migrate.downgrade(target, "0001", force=True),
+    ],
+)
+def test_a_version_row_that_lies_is_named(verb, damage, database):
+    """What the row promises and is not there is named with the next command; nothing is written."""
+    migrate.upgrade(database.target, "0002")
+    database.rows(damage)
+    before = database.fingerprint()
+    says = rf"says 0002, but {LIES[damage]} is not there; mend what `harel-schema check` names"
+    with pytest.raises(SchemaMismatch, match=says) as caught:
+        verb(database.target)
+    assert "\n" not in str(caught.value)
+    assert database.fingerprint() == before
+
+
+def test_a_stamp_that_lied_is_mended_by_a_true_one(database):
+    """Stamped head over the tables of 0001, a downgrade says so; the true stamp leads on."""
+    migrate.upgrade(database.target, "0001")
+    migrate.stamp(database.target, HEAD, force=True)
+    with pytest.raises(SchemaMismatch, match=r"says .* but harel_definitions is not there \(and "):
+        migrate.downgrade(database.target, "0003")
+    migrate.stamp(database.target, "0001")
+    assert migrate.upgrade(database.target).after == HEAD
