@@ -11,7 +11,7 @@ from functools import cache
 
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
 
-__all__ = ["REVISION", "TABLES", "Statements", "many", "statements"]
+__all__ = ["REVISION", "TABLES", "Statements", "field_of", "many", "statements"]
 
 REVISION = "0004"
 """The revision whose tables these statements are written for: head."""
@@ -20,9 +20,12 @@ TABLES = ("executions", "outbox", "processed_events", "timers", "spawns", "trace
 """The tables without which no store works, each after the prefix and ``_``."""
 
 
-# An expression is found in its index only when it is written as revision 0004 writes it.
-_STATUS = "CASE WHEN json_valid(data) THEN json_extract(data, '$.status') END"
-_PARENT = "CASE WHEN json_valid(data) THEN json_extract(data, '$.parent_id') END"
+def field_of(name: str, data: str = "data") -> str:
+    """Return the expression of a field of the execution in `data`, NULL where that is no JSON.
+
+    It is found in its index only as revision 0004 writes it.
+    """
+    return f"CASE WHEN json_valid({data}) THEN json_extract({data}, '$.{name}') END"
 
 
 def _sql(template: str) -> str:
@@ -143,8 +146,8 @@ class Statements:
         "FROM {p}_executions WHERE 1 = 1"
     )
     list_definition: str = _sql(" AND definition_id = ?")
-    list_status: str = _sql(f" AND {_STATUS} = ?")
-    list_roots: str = _sql(f" AND {_PARENT} IS NULL")
+    list_status: str = _sql(f" AND {field_of('status')} = ?")
+    list_roots: str = _sql(f" AND {field_of('parent_id')} IS NULL")
     list_after: str = _sql(" AND id > ?")
     list_tail: str = _sql(" ORDER BY id LIMIT ?")
 

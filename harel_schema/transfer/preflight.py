@@ -34,15 +34,25 @@ if TYPE_CHECKING:
     from harel_schema.transfer.database import Database
     from harel_schema.transfer.progress import Meter
 
-__all__ = ["Size", "check_pair", "check_rows", "check_sound", "check_space", "layouts"]
+__all__ = [
+    "FOREIGN_KEYS",
+    "Size",
+    "check_pair",
+    "check_rows",
+    "check_sound",
+    "check_space",
+    "damage",
+    "layouts",
+]
 
 SERVER_ROW_LIMIT = 5_000_000
 """The largest record of a server in bytes (SQLITE_LIMIT_LENGTH of sqld 0.24.32)."""
 
 _NAMED = 10
-_FOREIGN_KEYS = (
+FOREIGN_KEYS = (
     'SELECT "table", min(rowid), parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 3'
 )
+"""Rows that refer to no row: their table, the first rowid, what they refer to, their number."""
 _ROOM = 1.3
 # Bytes a second that a copy makes, bytes of a batch, and requests before the first batch.
 _RATE = 40_000_000
@@ -97,19 +107,18 @@ def check_sound(
     """
     target = database.target
     foreign = foreign_keys and any(table.foreign_keys for table in tables)
-    queries = ["PRAGMA quick_check", "PRAGMA encoding", *[_FOREIGN_KEYS] * foreign]
+    queries = ["PRAGMA quick_check", "PRAGMA encoding", *[FOREIGN_KEYS] * foreign]
     try:
-        found, ((encoding,),), *violations = database.survey(list(map(Query, queries)))
-        lines = [str(line) for (line,) in found]
+        checked, ((encoding,),), *violations = database.survey(list(map(Query, queries)))
+        lines = [str(line) for (line,) in checked]
     except DatabaseError as exc:
         if exc.code != "SQLITE_CORRUPT":
             raise
         lines, violations = [exc.message], []
-    mistaken = {"ok", *_mistaken(database, tables, lines)}
-    damage = next((" ".join(line.split()) for line in lines if line not in mistaken), None)
-    if damage is not None:
+    found = damage(database, tables, lines)
+    if found:
         raise TransferError(
-            f"{target} is damaged: {damage}",
+            f"{target} is damaged: {found[0]}",
             remedy="restore it from a backup, or try sqlite3's .recover",
         )
     if encoding != "UTF-8":
@@ -122,6 +131,12 @@ def check_sound(
         for table, rowid, parent, count in chain.from_iterable(violations)
     ]
     return f"rows that refer to no row, copied as they are: {'; '.join(places)}" if places else None
+
+
+def damage(database: Database, tables: Sequence[Table], lines: list[str]) -> list[str]:
+    """Return what SQLite's check of a database, which has `tables`, says of damage."""
+    mistaken = {"ok", *_mistaken(database, tables, lines)}
+    return [" ".join(line.split()) for line in lines if line not in mistaken]
 
 
 def _mistaken(database: Database, tables: Sequence[Table], lines: list[str]) -> Iterator[str]:
