@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from harel_schema._version import __version__
 from harel_schema.cli.options import wants_color
 from harel_schema.errors import HarelSchemaError
+from harel_schema.names import one_line
 
 __all__ = ["cli", "explain", "main"]
 
@@ -100,16 +101,19 @@ def _run(args: list[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _ERROR
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error ends in one line
-        line = " ".join(explain(error).split())
         if sys.stderr is not None:
             label = click.style("error", fg="red") if wants_color(sys.stderr) else "error"
-            click.echo(f"{label}: {line}", err=True)
+            click.echo(f"{label}: {explain(error)}", err=True)
         return _INTERRUPTED if isinstance(error, click.Abort | KeyboardInterrupt) else _ERROR
     return result if isinstance(result, int) else 0
 
 
 def explain(error: BaseException) -> str:
-    """Return what an error says to a user; it may have line breaks."""
+    """Return what an error says to a user, in one line, whatever it quotes."""
+    return one_line(" ".join(_words(error).split()))
+
+
+def _words(error: BaseException) -> str:
     match error:
         case click.Abort() | KeyboardInterrupt():
             # click raises its own error from the one that may say what to do.

@@ -192,7 +192,7 @@ def _one(work: Callable[[Target], Answer], target: Target) -> _Done:
     try:
         answer = work(target)
     except Exception as error:  # noqa: BLE001 - an error is the result of its database
-        return _failed(str(target), " ".join(explain(error).split()))
+        return _failed(str(target), explain(error))
     return _Done(str(target), answer.word, answer.code, answer.result, line=answer.line)
 
 
@@ -214,7 +214,11 @@ def _resolve(texts: Sequence[str], file: Path | None, auth_token: str | None) ->
 
 
 def _listed(file: Path, auth_token: str | None) -> Iterator[Target]:
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise TargetError(f"{file} is no text", remedy="list the databases, one a line") from error
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         if text and not text.startswith("#"):
             try:

@@ -169,6 +169,24 @@ def test_bad_input_is_one_line_and_exit_2(run, tmp_path: Path, args: list[str]) 
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("args", [["no\x90pe"], ["stamp", "x.db", "--revision", "\x1b[2J\x90"]])
+def test_an_error_cannot_command_the_terminal(run, args: list[str]) -> None:
+    """What a line quotes may hold control characters: they are shown, and not sent."""
+    run("upgrade", "x.db")
+    code, _, err = run(*args)
+    assert code == 2
+    assert r"\x90" in err
+    assert err.rstrip("\n").isprintable()
+
+
+def test_a_list_that_is_no_text_is_named(run, tmp_path: Path) -> None:
+    """A database where a list of databases should be is one clear line."""
+    (tmp_path / "x.db").write_bytes(b"SQLite format 3\0\xff\xfe")
+    code, out, err = run("check", "--targets", "x.db")
+    assert (code, out) == (2, "")
+    assert err == "error: x.db is no text; list the databases, one a line\n"
+
+
 def test_a_defect_ends_in_one_line_too(run, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that nobody foresaw is one line that says how to report it."""
 
