@@ -7,6 +7,8 @@ a class of `harel_schema.models`, harel's class of that name is meant: they have
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 try:
     from harel.engine.execution import Execution, ExecutionPage, ExecutionSummary
     from harel.engine.store import OutboxEntry, SpawnEntry
@@ -19,6 +21,10 @@ except ModuleNotFoundError as exc:
 
 from harel_schema import aio, errors, store
 from harel_schema.calls import Codec
+
+if TYPE_CHECKING:
+    from harel_schema.backends.aio import Backend as AsyncBackend
+    from harel_schema.backends.sync import Backend
 
 __all__ = ["AsyncLibsqlStore", "LibsqlStore", "StoreConflict"]
 
@@ -41,13 +47,33 @@ _HAREL = Codec(
 )
 
 
+class _Connection:
+    """What harel's own suite asks of a store's private ``_conn``, and no more."""
+
+    def __init__(self, backend: Backend | AsyncBackend) -> None:
+        self._backend = backend
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open at this moment."""
+        return self._backend.in_transaction
+
+
 class LibsqlStore(store.LibsqlStore):
     """`harel_schema.LibsqlStore` with harel's models and harel's `StoreConflict`."""
 
     _codec = _HAREL
+
+    @property
+    def _conn(self) -> _Connection:
+        return _Connection(self._backend)
 
 
 class AsyncLibsqlStore(aio.AsyncLibsqlStore):
     """`harel_schema.AsyncLibsqlStore` with harel's models and harel's `StoreConflict`."""
 
     _codec = _HAREL
+
+    @property
+    def _conn(self) -> _Connection:
+        return _Connection(self._backend)

@@ -37,6 +37,10 @@ def make_backend(given: Options) -> Backend:
 class Backend(Protocol):
     """What `AsyncLibsqlStore` needs of the place where its data is."""
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open at this moment."""
+
     async def open(self) -> None:
         """Open the database; raises what cannot be opened."""
 
@@ -70,6 +74,11 @@ class OnThread(Generic[P]):
         if self._place is None:
             raise StoreError("the database was not opened")
         return self._place
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open; see `Backend`."""
+        return self.opened.in_transaction
 
     def _attempt(self, units: Sequence[Unit[Any]]) -> Attempt:
         return self.opened.attempt(units)

@@ -29,6 +29,8 @@ T = TypeVar("T")
 class OnServer:
     """A libSQL server, one request a read and one a group of commits."""
 
+    in_transaction = False  # each request is a whole one
+
     def __init__(self, given: Options) -> None:
         self.client = hrana.AsyncClient(
             str(given.server.url),

@@ -33,6 +33,8 @@ TOO_LARGE = "RESPONSE_TOO_LARGE"
 class Remote:
     """A libSQL server, one request a read and one a group of commits."""
 
+    in_transaction = False  # each request is a whole one
+
     def __init__(self, options: Options) -> None:
         self.client = hrana.Client(
             str(options.server.url),
@@ -124,6 +126,8 @@ class ReplicaFile:
     store reads its own writes, and after a conflict the row that won.
     """
 
+    in_transaction = False
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._mutex = threading.Lock()
@@ -166,6 +170,8 @@ class ReplicaFile:
 
 class Replica:
     """An embedded replica: reads are local, a group of commits is one request to the primary."""
+
+    in_transaction = False
 
     def __init__(self, options: Options) -> None:
         self._remote = Remote(options)

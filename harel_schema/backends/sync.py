@@ -23,6 +23,10 @@ __all__ = ["Backend", "Local", "open_backend"]
 class Backend(Protocol):
     """What `LibsqlStore` needs of the place where its data is. Threads may share it."""
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open at this moment."""
+
     def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query."""
 
@@ -52,6 +56,11 @@ class Local:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._mutex = threading.Lock()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open; see `Backend`."""
+        return self._connection.in_transaction
 
     def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query; see `Backend`."""

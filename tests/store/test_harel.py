@@ -101,6 +101,28 @@ async def test_the_stores_satisfy_harels_protocols() -> None:
                 assert parameters[position][1].kind == spec.kind, name
 
 
+def test_the_connection_tells_whether_a_transaction_is_open(store) -> None:
+    """`_conn`, into which harel's own suite looks, tells the truth; a server keeps none open."""
+    store.save(theirs.Execution(id="e", definition_id="d"))
+    assert not store._conn.in_transaction
+    if connection := getattr(store._backend, "_connection", None):
+        connection.execute("BEGIN IMMEDIATE")
+        assert store._conn.in_transaction
+        connection.rollback()
+        assert not store._conn.in_transaction
+
+
+async def test_the_connection_of_the_async_twin() -> None:
+    """The same, asked from another thread than the one that uses it."""
+    async with await AsyncLibsqlStore.create() as store:
+        assert not store._conn.in_transaction
+        connection = store._backend.opened._connection
+        await store._backend._worker.call(lambda: connection.execute("BEGIN"))
+        assert store._conn.in_transaction
+        await store._backend._worker.call(connection.rollback)
+        assert not store._conn.in_transaction
+
+
 def test_without_harel_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The binding without the engine says what to install."""
     monkeypatch.setitem(sys.modules, "harel.engine.execution", None)
