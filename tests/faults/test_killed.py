@@ -1,0 +1,61 @@
+"""Killed, stopped or cut off at any moment, nothing acknowledged is lost and nothing half done."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+FILES_AND_SERVERS = ["libsql", "sqlite3", "server", "replica"]
+
+
+@pytest.fixture
+def rounds(tmp_path):
+    """Return what runs rounds of `tests.faults.killing`, and sees that nothing was wrong."""
+
+    def rounds(mode, number, seed=7):
+        command = [sys.executable, "-m", "tests.faults.killing", mode, tmp_path, number, seed]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found = list(map(json.loads, done.stdout.splitlines()))
+        assert [each["wrong"] for each in found] == [[]] * len(found)
+        assert len(found) >= number
+        assert found[-1]["acknowledged"] > number
+        assert "Traceback" not in done.stderr
+
+    return rounds
+
+
+@pytest.mark.parametrize("mode", FILES_AND_SERVERS)
+def test_workers_are_killed(mode, rounds):
+    """`kill -9` of all workers, a few times in each mode."""
+    rounds(mode, 3)
+
+
+@pytest.mark.parametrize(("mode", "number"), [("server-killed", 3), ("stopped:0.1", 2)])
+def test_the_server_fails_under_them(mode, number, rounds):
+    """It is killed and started again, or stands still, while workers go on."""
+    rounds(mode, number)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("mode", "number"),
+    [("libsql", 120), ("sqlite3", 120), ("server", 100), ("replica", 60)],
+)
+def test_workers_are_killed_often(mode, number, rounds):
+    """400 rounds."""
+    rounds(mode, number, seed=number)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("mode", "number"), [("server-killed", 60), ("stopped:6", 3), ("stopped:12", 3)]
+)
+def test_the_server_fails_under_them_often(mode, number, rounds):
+    """60 kills, and for longer than a server lets a transaction (5 s) and a stream (10 s) live."""
+    rounds(mode, number)
