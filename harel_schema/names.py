@@ -25,6 +25,13 @@ DEFAULT_PREFIX = "harel"
 # harel's own rule (`harel.engine.schema.Names`).
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,29}")
 
+# In the address of a server, as its password, or a JWT by itself.
+_TOKEN = re.compile(
+    r"(?i:(?<=authtoken=)|(?<=auth_token=))[^\s&#'\"]+"
+    r"|(?<=://)[^\s/@'\"]+(?=@)"
+    r"|\beyJ[\w-]+\.[\w.-]+"
+)
+
 
 def check_prefix(prefix: str) -> str:
     """Return `prefix` if tables can be named with it.
@@ -90,8 +97,10 @@ def moved_address(message: str) -> str | None:
 def one_line(text: str) -> str:
     r"""Return text as it can be shown in one line: what cannot be printed is written as ``\n``.
 
-    A name in somebody's database may hold line breaks, or commands to a terminal.
+    A name in somebody's database may hold line breaks, or commands to a terminal. An argument
+    that was given in the wrong place may hold a token, which is written as ``***``.
     """
     return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+        each if each.isprintable() else each.encode("unicode_escape").decode()
+        for each in _TOKEN.sub("***", text)
     )

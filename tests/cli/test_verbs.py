@@ -179,6 +179,25 @@ def test_an_error_cannot_command_the_terminal(run, args: list[str]) -> None:
     assert err.rstrip("\n").isprintable()
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["downgrade", "x.db", f"libsql://user:{SECRET}@host", "--revision", "base"],
+        ["copy", "x.db", "y.db", SECRET],
+        ["completion", f"state.db?auth_token={SECRET}"],
+        ["check", "x.db", "--save", f"authToken={SECRET}"],
+        ["check", "x.db", f"--format={SECRET}"],
+    ],
+    ids=" ".join,
+)
+def test_a_token_in_the_wrong_place_is_not_shown(run, args: list[str]) -> None:
+    """The line that refuses an argument quotes it, without the token in it."""
+    code, out, err = run(*args)
+    assert code == 2
+    assert "***" in err
+    assert SECRET not in out + err
+
+
 def test_a_list_that_is_no_text_is_named(run, tmp_path: Path) -> None:
     """A database where a list of databases should be is one clear line."""
     (tmp_path / "x.db").write_bytes(b"SQLite format 3\0\xff\xfe")
