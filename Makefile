@@ -8,7 +8,7 @@ JOBS ?= auto
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 
 .DEFAULT_GOAL := check
-.PHONY: check demo test lint format generate soak clean
+.PHONY: check demo test lint format generate docs soak clean
 
 # pytest comes last, so that its summary ends the output.
 check: lint test
@@ -32,12 +32,17 @@ format: $(READY)
 generate: $(READY)
 	$(BIN)/python -m harel_schema.frozen
 	$(BIN)/python -m harel_schema.report.schemas docs/schemas
+	$(BIN)/python -m tools.reference
+
+# The site, in site/: strict, and without the network.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 soak: $(READY)
 	$(PYTEST) -m soak --timeout=3600
 
 clean:
-	rm -rf $(VENV) dist build .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build site .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml
@@ -45,5 +50,5 @@ $(READY): pyproject.toml
 	  || { echo "Python >= 3.11 is needed; name one with PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[harel,server]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[harel,server]' --group dev --group docs
 	@touch $@

@@ -57,7 +57,9 @@ def test_the_wheel_holds_what_the_package_needs(wheel: Path, root: Path) -> None
         if path.suffix in {".json", ".mako", ".py"}
     }
     about = {name for name in names if ".dist-info/" in name}
-    assert names - about == expected
+    shared = {name for name in names if ".data/" in name}
+    assert names - about - shared == expected
+    assert [name.partition("/")[2] for name in shared] == ["data/share/man/man1/harel-schema.1"]
     assert any(name.endswith("/licenses/LICENSE") for name in about)
 
 

@@ -1,0 +1,5 @@
+"""Pages that are made from the code: the command line, its man page, the errors.
+
+``python -m tools.reference [ROOT]`` writes them; `make generate` does so for the checkout, and a
+test says when they are old.
+"""
