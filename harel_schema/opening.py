@@ -174,13 +174,13 @@ def _create(sql: Statements, database: str) -> Opening:
     # harel's transport may have made its own two tables, exactly as the migrations make them.
     made = {canonical(tokens) for tokens in found}
     transport = f"{sql.prefix}_transport_"
-    statements = tuple(
-        (statement, ())
+    changes = tuple(
+        (statement, ((),))
         for statement in schema_sql(sql.prefix)
         if not (transport in statement and canonical(tokenize(statement)) in made)
     )
     try:
-        yield Unit(statements, nothing)
+        yield Unit(changes, nothing)
     except Error as exc:
         # Several may open an empty database at once. One creates, in one transaction; to the
         # others everything exists already.

@@ -6,10 +6,15 @@ varies is the prefix of the tables, which is checked before anything is built.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["REVISION", "TABLES", "Statements", "field_of", "many", "statements"]
 
@@ -18,6 +23,10 @@ REVISION = "0004"
 
 TABLES = ("executions", "outbox", "processed_events", "timers", "spawns", "trace")
 """The tables without which no store works, each after the prefix and ``_``."""
+
+
+_ROWS = "{rows}"
+_VALUES = re.compile(r"VALUES \([?, ]+\)")
 
 
 def field_of(name: str, data: str = "data") -> str:
@@ -107,6 +116,29 @@ class Statements:
         "AND NOT EXISTS (SELECT 1 FROM {p}_executions WHERE id = ?)"
     )
 
+    # What a group of commits runs instead, once for all of them: the same change for many rows,
+    # each with the parameters of the statement for one. An INSERT of VALUES needs no other text.
+    update_many: str = _sql(
+        "UPDATE {p}_executions SET data = r.column1, version = r.column2 "
+        "FROM ({rows}) AS r WHERE id = r.column3 AND version = r.column4"
+    )
+    cancel_timers: str = _sql(
+        "DELETE FROM {p}_timers WHERE rowid IN (SELECT t.rowid FROM ({rows}) AS r "
+        "CROSS JOIN {p}_timers AS t ON t.execution_id = r.column1 AND t.path = r.column2)"
+    )
+    append_traces: str = _sql(
+        "INSERT INTO {p}_trace (execution_id, idx, entry) SELECT column1, "
+        "COALESCE((SELECT MAX(idx) FROM {p}_trace WHERE execution_id = column2), -1) + 1, column3 "
+        "FROM ({rows})"
+    )
+    trim_traces: str = _sql(
+        "DELETE FROM {p}_trace WHERE rowid IN (SELECT t.rowid FROM ({rows}) AS r "
+        "CROSS JOIN {p}_trace AS t ON t.execution_id = r.column1 AND t.idx <= "
+        "(SELECT MAX(idx) FROM {p}_trace WHERE execution_id = r.column2) - r.column3)"
+    )
+    ack_outbox_many: str = _sql("DELETE FROM {p}_outbox WHERE seq IN ({rows})")
+    ack_spawns: str = _sql("DELETE FROM {p}_spawns WHERE seq IN ({rows})")
+
     publish: str = _sql(
         "INSERT OR IGNORE INTO {p}_definitions "
         "(definition_id, version, digest, source, published_at) VALUES (?, ?, ?, ?, ?)"
@@ -172,12 +204,25 @@ class Statements:
                 text = getattr(self, each.name).replace("{p}", self.prefix)
                 object.__setattr__(self, each.name, text)
 
+    @cached_property
+    def together(self) -> Mapping[str, str]:
+        """The text for many rows of each statement that has one; `many` completes it."""
+        inserts = (self.insert, self.emit, self.mark_processed, self.spawn, self.schedule_timer)
+        return {each: _VALUES.sub(_ROWS, each) for each in inserts} | {
+            self.update: self.update_many,
+            self.cancel_timer: self.cancel_timers,
+            self.append_trace: self.append_traces,
+            self.trim_trace: self.trim_traces,
+            self.ack_outbox: self.ack_outbox_many,
+            self.ack_spawn: self.ack_spawns,
+        }
+
 
 @cache
-def many(insert: str, count: int) -> str:
-    """Return `insert`, which ends in ``VALUES (?, …)``, for `count` rows at once."""
-    row = insert[insert.rindex("(") :]
-    return insert + f", {row}" * (count - 1)
+def many(together: str, width: int, count: int) -> str:
+    """Return the text of `Statements.together` for `count` rows of `width` values."""
+    row = f"({', '.join('?' * width)})"
+    return together.replace(_ROWS, "VALUES " + ", ".join([row] * count))
 
 
 @cache

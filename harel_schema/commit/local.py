@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harel_schema.commit import together
 from harel_schema.commit.unit import Outcome, settle
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class Transaction:
     None, nothing was applied; it is set although `run` raised when an interrupt (such as
     KeyboardInterrupt) came after the COMMIT. In no case is a transaction left open.
 
-    Mostly every unit succeeds, so the units are first run one after the other and no more. When
+    Mostly every unit succeeds, so the units are first run with as few statements as possible. When
     one fails all are undone and run again in a savepoint each, which undoes that one alone.
     """
 
@@ -51,13 +52,22 @@ class Transaction:
 
     def _together(self) -> list[Outcome] | None:
         """Run the units; None when one of several failed."""
-        decided = []
-        for unit in self.units:
-            outcome = self._apply(unit)
-            if outcome.error is not None and len(self.units) > 1:
+        if len(self.units) == 1:
+            return [self._apply(self.units[0])]
+        decided: list[Outcome] = []
+        for units in together.runs(self.units):
+            outcomes = self._share(units) if len(units) > 1 else [self._apply(units[0])]
+            if outcomes is None or outcomes[0].error is not None:
                 return None
-            decided.append(outcome)
+            decided += outcomes
         return decided
+
+    def _share(self, units: Sequence[Unit[Any]]) -> list[Outcome] | None:
+        """Run units that share their statements; None when one failed, whichever it was."""
+        try:
+            return together.run(self._connection, units)
+        except Exception:  # noqa: BLE001 - whose error it is shows when each runs apart
+            return None
 
     def _apart(self) -> list[Outcome]:
         return [self._in_savepoint(at, unit) for at, unit in enumerate(self.units)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence  # noqa: TC003 - dataclasses read it
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from harel_schema.dbapi.session import Effect
+from harel_schema.sql import many
 
 __all__ = [
     "AlwaysSafe",
+    "Change",
     "Check",
     "Effect",
     "Outcome",
@@ -17,6 +19,7 @@ __all__ = [
     "Statement",
     "Unit",
     "Unprovable",
+    "flat",
     "nothing",
     "settle",
 ]
@@ -26,6 +29,9 @@ T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Statement: TypeAlias = tuple[str, tuple[object, ...]]
 """SQL text and the values of its ``?``."""
+
+Change: TypeAlias = tuple[str, Sequence[Row]]
+"""The SQL text that changes one row, and the values of its ``?`` for each row."""
 
 
 class Outcome(NamedTuple):
@@ -98,19 +104,38 @@ def nothing(_effects: Sequence[Effect]) -> None:
 # Not frozen, which would double the time that making one takes.
 @dataclass(slots=True)
 class Unit(Generic[T]):
-    """One change: its statements in order, and how to read what they did.
+    """What one caller wants changed: the changes in order, and how to read what they did.
 
-    `result` makes the caller's value of the effects, one a statement. `durable` is called once,
+    `result` makes the caller's value of the effects, one a change. `durable` is called once,
     after the COMMIT that made the unit durable and before its caller is told.
+
+    A unit that has `together`, the text for many rows of each of its changes (see
+    `Statements.together`), may share statements with other units, but not with those of the same
+    `key`: the execution whose rows it changes, if any.
     """
 
-    statements: Sequence[Statement]
+    changes: Sequence[Change]
     result: Callable[[Sequence[Effect]], T]
     check: Check | None = None
     recovery: Recovery = _ALWAYS_SAFE
     durable: Callable[[], None] | None = None
     size: int = 0
     """About how many bytes its values take."""
+    key: str | None = None
+    together: Mapping[str, str] | None = None
+
+    @property
+    def statements(self) -> list[Statement]:
+        """The changes as statements, one each."""
+        return [
+            (sql, rows[0]) if len(rows) == 1 else self._many(sql, rows)
+            for sql, rows in self.changes
+        ]
+
+    def _many(self, sql: str, rows: Sequence[Row]) -> Statement:
+        if self.together is None:
+            raise TypeError("a change of several rows needs a text for them")
+        return many(self.together[sql], len(rows[0]), len(rows)), flat(rows)
 
     def succeed(self, effects: Sequence[Effect]) -> Outcome:
         """Return the outcome of effects that are about to be durable."""
@@ -121,6 +146,11 @@ class Unit(Generic[T]):
         if self.check is None:
             raise TypeError("a unit without a version check cannot conflict")
         return Outcome(error=self.check.conflict(rows[0][0] if rows else None))
+
+
+def flat(rows: Sequence[Row]) -> Row:
+    """Return the values of all rows in one tuple."""
+    return tuple([value for row in rows for value in row])
 
 
 def settle(units: Sequence[Unit[Any]], outcomes: Sequence[Outcome]) -> None:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harel_schema.commit.unit import AlwaysSafe, Check, Outcome, Unit, Unprovable, nothing
-from harel_schema.sql import many
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harel_schema.commit.unit import Effect, Row, Statement
+    from harel_schema.commit.unit import Change, Effect, Row, Statement
     from harel_schema.models import Event, Execution, TimerOp
     from harel_schema.sql import Statements
 
@@ -59,46 +58,41 @@ def write(  # noqa: PLR0913 - the parts of a commit
     copy.version = old + 1
     data = copy.model_dump_json()
     events = [(target, event.model_dump_json()) for target, event in emits]
-    statements = [_advance(sql, exe, data, old)]
-    _insert(statements, sql.emit, events)
-    written = _Written(
-        sql, exe, key, old, data, events, len(statements), processed_event_id, conflict
-    )
+    changes = [_advance(sql, exe, data, old)]
+    _insert(changes, sql.emit, events)
+    written = _Written(sql, exe, key, old, data, events, len(changes), processed_event_id, conflict)
     if processed_event_id is not None:
-        statements.append((sql.mark_processed, (key, processed_event_id)))
+        changes.append((sql.mark_processed, ((key, processed_event_id),)))
     children = [(key, child, path, json.dumps(context)) for child, path, context in spawns]
-    _insert(statements, sql.spawn, children)
-    statements += [_timer(sql, key, op) for op in timers]
+    _insert(changes, sql.spawn, children)
+    changes += [_timer(sql, key, op) for op in timers]
     if trace is not None:
-        statements += _trace(sql, key, trace, trace_max)
+        changes += _trace(sql, key, trace, trace_max)
     size = len(data) + sum([len(text) for _, text in events])
     check = Check(sql.guard, (sql.version, (key,)), written.conflict)
-    return Unit(statements, written.seqs, check, written, written.move, size)
+    return Unit(changes, written.seqs, check, written, written.move, size, key, sql.together)
 
 
-def _advance(sql: Statements, exe: Execution, data: str, old: int) -> Statement:
+def _advance(sql: Statements, exe: Execution, data: str, old: int) -> Change:
     if old == 0:
-        return sql.insert, (data, 1, exe.id, exe.definition_id)
-    return sql.update, (data, old + 1, exe.id, old)
+        return sql.insert, ((data, 1, exe.id, exe.definition_id),)
+    return sql.update, ((data, old + 1, exe.id, old),)
 
 
-def _timer(sql: Statements, key: str, op: TimerOp) -> Statement:
+def _timer(sql: Statements, key: str, op: TimerOp) -> Change:
     if op.action == "schedule":
-        return sql.schedule_timer, (key, op.path, op.fire_at)
-    return sql.cancel_timer, (key, op.path)
+        return sql.schedule_timer, ((key, op.path, op.fire_at),)
+    return sql.cancel_timer, ((key, op.path),)
 
 
-def _insert(statements: list[Statement], insert: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """Add the statements that insert `rows`: few, for many rows."""
-    for start in range(0, len(rows), _ROWS):
-        some = rows[start : start + _ROWS]
-        values = tuple([value for row in some for value in row])
-        statements.append((many(insert, len(some)), values))
+def _insert(changes: list[Change], insert: str, rows: Sequence[Row]) -> None:
+    """Add the changes that insert `rows`: few, for many rows."""
+    changes += [(insert, rows[at : at + _ROWS]) for at in range(0, len(rows), _ROWS)]
 
 
-def _trace(sql: Statements, key: str, entry: dict[str, Any], keep: int) -> list[Statement]:
-    append = (sql.append_trace, (key, key, json.dumps(entry)))
-    return [append, (sql.trim_trace, (key, key, keep))] if keep else [append]
+def _trace(sql: Statements, key: str, entry: dict[str, Any], keep: int) -> list[Change]:
+    append = (sql.append_trace, ((key, key, json.dumps(entry)),))
+    return [append, (sql.trim_trace, ((key, key, keep),))] if keep else [append]
 
 
 @dataclass(slots=True)
@@ -119,13 +113,13 @@ class _Written:
     data: str
     events: list[Emit]
     after_emits: int
-    """The place of the first statement after those that insert `events`."""
+    """The place of the first change after those that insert `events`."""
     processed: str | None
     make_conflict: Conflict
 
     def seqs(self, effects: Sequence[Effect]) -> list[int]:
         """Return the seqs of the events."""
-        # AUTOINCREMENT numbers the rows of one statement in their order, without a gap.
+        # AUTOINCREMENT numbers the rows of one change in their order, without a gap.
         return [
             (effect.lastrowid or 0) - effect.rowcount + 1 + at
             for effect in effects[1 : self.after_emits]
@@ -186,24 +180,31 @@ def recover_seqs(events: Sequence[Emit], rows: Sequence[Row]) -> list[int] | Non
 
 def ack_outbox(sql: Statements, seq: int) -> Unit[None]:
     """Remove a delivered outbox entry."""
-    return Unit(((sql.ack_outbox, (seq,)),), nothing)
+    return Unit(((sql.ack_outbox, ((seq,),)),), nothing, together=sql.together)
 
 
 def ack_spawn(sql: Statements, seq: int) -> Unit[None]:
     """Remove a spawn whose child exists."""
-    return Unit(((sql.ack_spawn, (seq,)),), nothing)
+    return Unit(((sql.ack_spawn, ((seq,),)),), nothing, together=sql.together)
 
 
 def delete_timer(sql: Statements, execution_id: str, path: str, fire_at: float) -> Unit[None]:
     """Remove a timer if it is still armed for `fire_at`."""
-    return Unit(((sql.delete_timer, (execution_id, path, fire_at)),), nothing)
+    row = (execution_id, path, fire_at)
+    return Unit(((sql.delete_timer, (row,)),), nothing, key=execution_id)
 
 
 def append_trace(
     sql: Statements, execution_id: str, entry: dict[str, Any], keep: int
 ) -> Unit[None]:
     """Append one step to a trace. Two equal steps cannot be told from one that came twice."""
-    return Unit(tuple(_trace(sql, execution_id, entry, keep)), nothing, recovery=Unprovable())
+    return Unit(
+        _trace(sql, execution_id, entry, keep),
+        nothing,
+        recovery=Unprovable(),
+        key=execution_id,
+        together=sql.together,
+    )
 
 
 def purge(sql: Statements, execution_id: str, expected_version: int) -> Unit[bool]:
@@ -217,8 +218,8 @@ def purge(sql: Statements, execution_id: str, expected_version: int) -> Unit[boo
     )
     return Unit(
         (
-            (sql.purge, (execution_id, expected_version)),
-            *((each, (execution_id, execution_id)) for each in companions),
+            (sql.purge, ((execution_id, expected_version),)),
+            *((each, ((execution_id, execution_id),)) for each in companions),
         ),
         lambda effects: effects[0].rowcount > 0,
         recovery=_Purged(sql, execution_id, expected_version),
@@ -246,7 +247,7 @@ class _Purged:
 def publish(sql: Statements, row: tuple[str, int, str, str, float | None]) -> Unit[Row]:
     """Store a definition unless its version is taken; its value is the row that is stored."""
     return Unit(
-        ((sql.publish, row), (sql.definition, row[:2])),
+        ((sql.publish, (row,)), (sql.definition, (row[:2],))),
         lambda effects: effects[1].rows[0],
         recovery=AlwaysSafe(),
         size=len(row[3]),

@@ -56,7 +56,7 @@ def set_traps(store: LibsqlStore) -> None:
     backend = store._backend
     if hasattr(backend, "_connection"):
         backend._connection.execute("PRAGMA foreign_keys=ON").fetchall()
-    store._write(Unit(tuple((sql, ()) for sql in TRAPS), nothing))
+    store._write(Unit(tuple((sql, ((),)) for sql in TRAPS), nothing))
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_conflict_leaves_no_trace(store) -> None:
         ),
     )
     store.save(new("old"))
-    store._write(Unit(tuple((sql, ()) for sql in log), nothing))
+    store._write(Unit(tuple((sql, ((),)) for sql in log), nothing))
     exes = [new("a"), new("b"), new("old"), new("c")]
     outcomes, sizes = together(store, *(lambda exe=exe: store.save(exe) for exe in exes))
     assert sizes == [1, 3]

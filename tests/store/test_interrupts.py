@@ -133,8 +133,8 @@ def test_an_interrupted_leader_takes_nobody_with_it(store) -> None:
 def test_an_interrupted_leader_after_commit_tells_the_others(store) -> None:
     """When COMMIT was done, the others of the group get their results."""
     exes = [new(f"e{at}") for at in range(3)]
-    # 3 statements for the first; BEGIN, two inserts, COMMIT.
-    with interrupted(store, 3 + 4, after=True), ThreadPoolExecutor(3) as pool:
+    # 3 statements for the first; BEGIN, one insert for both, COMMIT.
+    with interrupted(store, 3 + 3, after=True), ThreadPoolExecutor(3) as pool:
         with held(store):
             pool.submit(store.save, exes[0])
             while store._group._running is None:
