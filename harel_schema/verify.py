@@ -55,9 +55,14 @@ class Cell:
     class_b: StorageClass
     b: Value
 
+    @property
+    def excerpts(self) -> tuple[str, str]:
+        """Both values as Python writes them, cut to what is around the first difference."""
+        return _excerpts(repr(self.a), repr(self.b))
+
     def __str__(self) -> str:
         """Both sides, cut to what is around the first difference."""
-        text_a, text_b = _excerpts(repr(self.a), repr(self.b))
+        text_a, text_b = self.excerpts
         return f"{self.column}: {self.class_a} {text_a} != {self.class_b} {text_b}"
 
 
@@ -126,6 +131,11 @@ class VerifyReport:
     def equal(self) -> bool:
         """Whether no difference was found."""
         return not self.schema and all(table.equal for table in self.tables)
+
+    @property
+    def blind_spot(self) -> str | None:
+        """What a quick comparison cannot have seen; None for a whole one."""
+        return BLIND_SPOT if self.quick else None
 
     def __bool__(self) -> bool:
         return not self.equal

@@ -32,6 +32,7 @@ _VERBS = {
     "adopt": "adopt",
     "check": "drift",
     "diff": "drift",
+    "diagram": "diagram",
     "copy": "data",
     "verify": "data",
     "move": "moving",

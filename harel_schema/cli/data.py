@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from harel_schema import report, transfer
 from harel_schema import verify as verification
+from harel_schema._version import __version__
 from harel_schema.cli.options import (
     Format,
     Output,
+    format_option,
     output_options,
     pair_options,
     prefix_option,
+    quiet_option,
     resolve_pair,
+    save_option,
+    save_report,
 )
 from harel_schema.cli.progress import progress_bar
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Self
 
     from harel_schema.transfer import OnProgress, Progress
@@ -27,6 +34,7 @@ __all__ = ["copy", "verify"]
 
 _GOES_ON = "run the same command again: it goes on where this one stopped"
 _NOTHING = "nothing was written"
+_ENDINGS: Final = {".txt": "text", ".json": "json", ".html": "html"}
 
 
 @click.command()
@@ -87,7 +95,9 @@ def copy(
     show_default=True,
     help="How many differing rows of a table are shown.",
 )
-@output_options
+@quiet_option
+@save_option(_ENDINGS)
+@format_option("text", "json", "html")
 def verify(
     *,
     a: str,
@@ -99,6 +109,7 @@ def verify(
     all_tables: bool,
     show: int,
     format_: Format,
+    save: tuple[Path, ...],
     quiet: bool,
 ) -> int:
     """Compare two databases: schema, every row to the bit, sequences. Changes nothing.
@@ -117,7 +128,13 @@ def verify(
             all_tables=all_tables,
             progress=progress,
         )
-    output.result(result, report.verify_text(result), equal=result.equal)
+    forms = {
+        "text": partial(report.verify_text, result),
+        "json": partial(report.to_json, result, equal=result.equal),
+        "html": partial(report.verify_html, result, version=__version__),
+    }
+    save_report(forms, save, _ENDINGS)
+    click.echo(forms[format_]().rstrip("\n"))
     if quick:
         output.note(verification.BLIND_SPOT)
     return 0 if result.equal else 1

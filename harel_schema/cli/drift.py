@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import click
@@ -16,23 +15,27 @@ from harel_schema.cli.fleet import Answer, Fleet, fleet_options, named, run
 from harel_schema.cli.options import (
     Format,
     Output,
+    format_option,
     pair_options,
     prefix_option,
     resolve_pair,
+    save_option,
+    save_report,
     wants_color,
 )
-from harel_schema.errors import TargetError
 from harel_schema.report.comparison import Comparison
 from harel_schema.report.words import verdict
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harel_schema.target import Target
 
 __all__ = ["check", "diff"]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
-# Each form of a report, and the ending of a file that holds it.
+# Each form of a report that needs nothing but the differences.
 _FORMATS: Final[dict[str, Callable[[Comparison], str]]] = {
     "text": report.drift_text,
     "json": lambda found: found.model_dump_json(indent=2),
@@ -41,7 +44,14 @@ _FORMATS: Final[dict[str, Callable[[Comparison], str]]] = {
     "markdown": report.drift_markdown,
     "fixes": report.fix_plan,
 }
-_ENDINGS: Final = {".txt": "text", ".json": "json", ".sarif": "sarif", ".md": "markdown"}
+_PRINTED: Final = ("text", "json", "github", "sarif", "markdown", "html")
+_ENDINGS: Final = {
+    ".txt": "text",
+    ".json": "json",
+    ".sarif": "sarif",
+    ".md": "markdown",
+    ".html": "html",
+}
 
 
 def _report_options(function: _F) -> _F:
@@ -59,22 +69,7 @@ def _report_options(function: _F) -> _F:
         is_flag=True,
         help="Print what mends the differences, as an SQL script. It is never run.",
     )(function)
-    function = click.option(
-        "--save",
-        multiple=True,
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        callback=lambda _ctx, _param, paths: _check_files(paths),
-        help=f"Also write the report to FILE, in the form of its ending: {', '.join(_ENDINGS)}.",
-    )(function)
-    return click.option(
-        "--format",
-        "format_",
-        type=click.Choice([form for form in _FORMATS if form != "fixes"]),
-        default="text",
-        show_default=True,
-        help="What is printed to stdout.",
-    )(function)
+    return format_option(*_PRINTED)(save_option(_ENDINGS)(function))
 
 
 @click.command()
@@ -100,18 +95,19 @@ def check(
     """
     form = _form(format_, fix_plan=fix_plan)
     fleet = named(fleet)
-    asked = partial(drift.check, prefix=prefix, strict=strict, data=data, timeout=timeout)
+    asked = partial(drift.examine, prefix=prefix, strict=strict, data=data, timeout=timeout)
     if fleet.alone is not None:
-        found = asked(fleet.alone)
-        return _tell(Comparison.of(found, str(fleet.alone), prefix=prefix), form, save)
+        examined = asked(fleet.alone)
+        whole = Comparison.of(examined.drift, str(fleet.alone), prefix=prefix)
+        return _tell(whole, examined, form, save, all_tables=strict)
     if save or form not in ("text", "json"):
         context = click.get_current_context()
         raise click.UsageError("several databases are reported as text or json only", context)
     return run(partial(_check, asked), fleet, Output(cast("Format", form), quiet=False))
 
 
-def _check(asked: Callable[[Target], drift.Drift], target: Target) -> Answer:
-    found = asked(target)
+def _check(asked: Callable[[Target], drift.Examined], target: Target) -> Answer:
+    found = asked(target).drift
     counted = sum(each.counts for each in found)
     line = verdict(counted, found.revision)
     return Answer(line, "different" if found else "no drift", found, code=1 if found else 0)
@@ -139,9 +135,9 @@ def diff(
     """
     form = _form(format_, fix_plan=fix_plan)
     first, second = resolve_pair(a, b, source_token, dest_token)
-    found = drift.diff(first, second, prefix=prefix, timeout=timeout)
-    whole = Comparison.of(found, str(second), prefix=prefix, against=str(first))
-    return _tell(whole, form, save)
+    examined = drift.examine_pair(first, second, prefix=prefix, timeout=timeout)
+    whole = Comparison.of(examined.drift, str(second), prefix=prefix, against=str(first))
+    return _tell(whole, examined, form, save, all_tables=True)
 
 
 def _form(format_: str, *, fix_plan: bool) -> str:
@@ -151,25 +147,26 @@ def _form(format_: str, *, fix_plan: bool) -> str:
     return "fixes" if fix_plan else format_
 
 
-def _tell(found: Comparison, form: str, save: tuple[Path, ...]) -> int:
-    for path in save:
-        text = _FORMATS[_ENDINGS[path.suffix]](found).rstrip("\n")
-        path.write_text(f"{text}\n", encoding="utf-8")
+def _tell(
+    found: Comparison,
+    examined: drift.Examined,
+    form: str,
+    save: tuple[Path, ...],
+    *,
+    all_tables: bool,
+) -> int:
+    forms = {name: partial(make, found) for name, make in _FORMATS.items()}
+    forms["html"] = partial(_html, found, examined, all_tables=all_tables)
+    save_report(forms, save, _ENDINGS)
     if form == "text":
         click.echo(report.drift_text(found, color=wants_color(sys.stdout)))
     else:
-        click.echo(_FORMATS[form](found).rstrip("\n"))
+        click.echo(forms[form]().rstrip("\n"))
     return 1 if found.drift else 0
 
 
-def _check_files(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Refuse, before anything is read, files that the report cannot be written to."""
-    for path in paths:
-        if path.suffix not in _ENDINGS:
-            raise TargetError(
-                f"{path}: no form of a report ends in {path.suffix!r}",
-                remedy=f"use {', '.join(_ENDINGS)}",
-            )
-        if not path.absolute().parent.is_dir():
-            raise TargetError(f"{path}: the folder does not exist", remedy="create it first")
-    return paths
+def _html(found: Comparison, examined: drift.Examined, *, all_tables: bool) -> str:
+    from harel_schema import diagram  # noqa: PLC0415 - it brings SQLAlchemy along
+
+    drawn = diagram.draw(examined, found.target, prefix=found.prefix, all_tables=all_tables)
+    return report.drift_html(found, drawn, version=__version__)

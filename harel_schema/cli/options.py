@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TextIO, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from harel_schema import report
+from harel_schema.errors import TargetError
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
 from harel_schema.target import TOKEN_VARIABLES, Target, with_environment_token
 
@@ -24,13 +26,17 @@ __all__ = [
     "output_options",
     "pair_options",
     "prefix_option",
+    "quiet_option",
     "resolve_pair",
     "resolve_target",
+    "save_option",
+    "save_report",
     "token_option",
     "wants_color",
+    "write",
 ]
 
-Format: TypeAlias = Literal["text", "json"]
+Format: TypeAlias = Literal["text", "json", "html"]
 _F = TypeVar("_F", bound=Callable[..., object])
 
 TARGET_VARIABLE = "HAREL_SCHEMA_TARGET"
@@ -124,15 +130,61 @@ def prefix_option(function: _F) -> _F:
 
 def output_options(function: _F) -> _F:
     """Add `--format` and `--quiet`."""
-    function = click.option("-q", "--quiet", is_flag=True, help="No progress, no notes.")(function)
+    return format_option("text", "json")(quiet_option(function))
+
+
+def quiet_option(function: _F) -> _F:
+    """Add `--quiet`."""
+    return click.option("-q", "--quiet", is_flag=True, help="No progress, no notes.")(function)
+
+
+def format_option(*forms: str) -> Callable[[_F], _F]:
+    """Add `--format`, of which the first form is the default."""
     return click.option(
         "--format",
         "format_",
-        type=click.Choice(["text", "json"]),
-        default="text",
+        type=click.Choice(forms),
+        default=forms[0],
         show_default=True,
         help="What is printed to stdout.",
-    )(function)
+    )
+
+
+def save_option(endings: Mapping[str, str]) -> Callable[[_F], _F]:
+    """Add `--save`, for files of which `endings` says what form they are to have."""
+    return click.option(
+        "--save",
+        multiple=True,
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        callback=lambda _ctx, _param, paths: tuple(check_file(path, endings) for path in paths),
+        help=f"Also write the report to FILE, in the form of its ending: {', '.join(endings)}.",
+    )
+
+
+def check_file(path: Path, endings: Mapping[str, str]) -> Path:
+    """Refuse, before anything is read, a file that no form fits or that cannot be written."""
+    if path.suffix not in endings:
+        raise TargetError(
+            f"{path}: no form of a report ends in {path.suffix!r}",
+            remedy=f"use {', '.join(endings)}",
+        )
+    if not path.absolute().parent.is_dir():
+        raise TargetError(f"{path}: the folder does not exist", remedy="create it first")
+    return path
+
+
+def save_report(
+    forms: Mapping[str, Callable[[], str]], paths: Iterable[Path], endings: Mapping[str, str]
+) -> None:
+    """Write a report to each of the files, as it would be printed in the form of its ending."""
+    for path in paths:
+        write(path, forms[endings[path.suffix]]())
+
+
+def write(path: Path, text: str) -> None:
+    """Write to a file what would be printed."""
+    path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
 
 
 def resolve_target(text: str | None, auth_token: str | None) -> Target:

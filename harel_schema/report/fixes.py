@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from harel_schema.drift import Difference
     from harel_schema.report.comparison import Comparison
 
-__all__ = ["fix_plan"]
+__all__ = ["fix_command", "fix_plan"]
 
 _DROPS: Final = re.compile(r"DROP TABLE|ALTER TABLE .* DROP COLUMN")
 
@@ -31,7 +31,7 @@ def fix_plan(report: Comparison) -> str:
     if statements:
         lines += ["", "BEGIN IMMEDIATE;", *_script(statements), "", "COMMIT;"]
     for each in commands:
-        lines += ["", f"-- {each}", f"-- run: {_command(each, report)}"]
+        lines += ["", f"-- {each}", f"-- run: {fix_command(each, report)}"]
     return "\n".join(lines)
 
 
@@ -50,7 +50,8 @@ def _script(differences: list[Difference]) -> list[str]:
     return lines
 
 
-def _command(difference: Difference, report: Comparison) -> str:
+def fix_command(difference: Difference, report: Comparison) -> str:
+    """Return what mends a difference; a command of this tool with the database named."""
     fix = difference.fix or ""
     if not fix.startswith("harel-schema "):
         return fix

@@ -19,12 +19,14 @@ __all__ = [
     "copy_text",
     "current_line",
     "current_text",
+    "found_in",
     "history_text",
     "migrated_line",
     "migrated_text",
     "plan_line",
     "plan_text",
     "verify_text",
+    "verify_verdict",
 ]
 
 # How many executions a line names; JSON has more of them.
@@ -169,16 +171,25 @@ def verify_text(report: VerifyReport) -> str:
     lines = [line for each in report.schema for line in difference_lines(each)]
     lines += map(str, report.rows)
     lines += [f"  {_table(table)}" for table in report.tables]
-    total = sum(table.rows_a for table in report.tables)
     how = "quickly " if report.quick else ""
-    verdict = f"the same ({count(total, 'row')})" if report.equal else "different"
-    lines.append(f"{report.a} and {report.b}: {how}compared, {verdict}")
+    lines.append(f"{report.a} and {report.b}: {how}compared, {verify_verdict(report)}")
     return "\n".join(lines)
+
+
+def verify_verdict(report: VerifyReport) -> str:
+    """Return the result in a few words."""
+    total = sum(table.rows_a for table in report.tables)
+    return f"the same ({count(total, 'row')})" if report.equal else "different"
 
 
 def _table(table: TableVerify) -> str:
     if table.equal:
         return f"{table.name}: {count(table.rows_a, 'row')}, equal"
+    return f"{table.name}: {table.rows_a:,} and {count(table.rows_b, 'row')}, {found_in(table)}"
+
+
+def found_in(table: TableVerify) -> str:
+    """Return what differs in a table, in a few words."""
     found = [
         f"{number:,} {what}"
         for number, what in (
@@ -188,5 +199,4 @@ def _table(table: TableVerify) -> str:
         )
         if number
     ]
-    found += [f"{name} differs" for name in table.aggregates]
-    return f"{table.name}: {table.rows_a:,} and {count(table.rows_b, 'row')}, {', '.join(found)}"
+    return ", ".join([*found, *(f"{name} differs" for name in table.aggregates)])

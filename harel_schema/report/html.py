@@ -1,0 +1,118 @@
+"""Results as a page of HTML, to be read, sent and printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harel_schema.report.fixes import fix_command, fix_plan
+from harel_schema.report.markup import element
+from harel_schema.report.page import (
+    Page,
+    block,
+    card,
+    code,
+    figure,
+    folded,
+    page,
+    points,
+    section,
+    table,
+)
+from harel_schema.report.svg import drawing
+from harel_schema.report.text import found_in, verify_verdict
+from harel_schema.report.words import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harel_schema.diagram import Diagram
+    from harel_schema.drift import Difference
+    from harel_schema.report.comparison import Comparison
+    from harel_schema.report.markup import Element
+    from harel_schema.verify import RowDifference, TableVerify, VerifyReport
+
+__all__ = ["drift_html", "verify_html"]
+
+
+def drift_html(report: Comparison, diagram: Diagram, *, version: str) -> str:
+    """Return a page with the differences, what mends each, and the picture of the schema."""
+    facts = [("Revision", report.revision or "unknown")] if report.against is None else []
+    facts += [("Newest", report.head)] if report.head and report.head != report.revision else []
+    facts.append(("Prefix", report.prefix))
+    databases: tuple[str, ...] = (report.target,)
+    if report.against is not None:
+        databases = (f"Expected: {report.against}", f"Found: {report.target}")
+    plan = folded("What mends all of it, as a script", block(fix_plan(report)))
+    differences = [_difference(each, report) for each in report.counted]
+    content = Page(
+        command=f"harel-schema {report.command}",
+        databases=databases,
+        verdict=report.verdict,
+        good=not report.drift,
+        facts=tuple(facts),
+        sections=(
+            section("Differences", *differences, plan if differences else None),
+            section("Notes", points(report.notes)),
+            section("Schema", figure(drawing(diagram, heading=False), "The schema")),
+        ),
+    )
+    return page(content, version=version)
+
+
+def verify_html(report: VerifyReport, *, version: str) -> str:
+    """Return a page with each table, the rows that differ, and the differences of the schema."""
+    facts = [
+        ("Compared", "quickly" if report.quick else "every cell of every row"),
+        ("Time", f"{report.seconds:.1f} s"),
+    ]
+    differing = [_row(each) for each in report.rows]
+    counted = sum(each.changed + each.missing + each.extra for each in report.tables)
+    more = counted - len(report.rows)
+    left = element("p", f"… and {count(more, 'row')} more (--show)", class_="soft")
+    titles = ("Table", "Rows in A", "Rows in B", "Result")
+    tables = table(titles, map(_table, report.tables), numbers=2) if report.tables else None
+    content = Page(
+        command="harel-schema verify",
+        databases=(f"A: {report.a}", f"B: {report.b}"),
+        verdict=verify_verdict(report),
+        good=report.equal,
+        facts=tuple(facts),
+        sections=(
+            section("Differences of the schema", *map(_difference, report.schema)),
+            section("Tables", tables),
+            section("Rows that differ", *differing, left if differing and more else None),
+            section("What was not seen", points(filter(None, [report.blind_spot]))),
+        ),
+    )
+    return page(content, version=version)
+
+
+def _difference(difference: Difference, report: Comparison | None = None) -> Element:
+    facts = [("expected", code(difference.expected or "nothing"))]
+    facts.append(("found", code(difference.found or "nothing")))
+    if difference.rows is not None:
+        more = ", …" if difference.rows > len(difference.examples) else ""
+        rows = code(f"{', '.join(difference.examples)}{more}")
+        facts.append((f"in {count(difference.rows, 'row')}", rows))
+    if difference.fix:
+        fix = fix_command(difference, report) if report else difference.fix
+        facts.append(("fix", block(fix)))
+    summary = element("p", difference.kind.summary, class_="soft")
+    return card(difference.kind, difference.where, summary, facts=facts)
+
+
+def _table(result: TableVerify) -> tuple[Element | str, ...]:
+    tone, told = ("good", "✓ equal") if result.equal else ("bad", f"✗ {found_in(result)}")
+    verdict = element("span", told, class_=tone)
+    return code(result.name), f"{result.rows_a:,}", f"{result.rows_b:,}", verdict
+
+
+def _row(row: RowDifference) -> Element:
+    key = ", ".join(f"{column}={value!r}" for column, value in row.key)
+    cells: Iterable[tuple[Element | str, ...]] = (
+        (code(cell.column), code(f"{cell.class_a} {a}"), code(f"{cell.class_b} {b}"))
+        for cell in row.cells
+        for a, b in [cell.excerpts]
+    )
+    shown = table(("Column", "A", "B"), cells) if row.cells else None
+    return card(row.kind, f"{row.table} {key}", shown)
