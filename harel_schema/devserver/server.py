@@ -43,9 +43,10 @@ class Server:
     a free one, and `restart` keeps it. `auth_key` is the Ed25519 public key (PEM, or its bytes
     in URL-safe base64) against which clients' JWTs are checked. `admin` opens the admin API,
     `grpc` the port from which replicas follow this server, and `primary_grpc_url` makes this
-    server such a replica. `namespaces` (which needs `admin`) serves many databases, told apart
-    by the first label of the host name. `log` is the file that gets sqld's output; default
-    ``sqld.log`` in `directory`.
+    server such a replica. `sticky` tells clients its address, so that behind a load balancer the
+    requests of a transaction come to it. `namespaces` (which needs `admin`) serves many databases,
+    told apart by the first label of the host name. `log` is the file that gets sqld's output;
+    default ``sqld.log`` in `directory`.
 
     Its methods raise `ServerNotFound` without a binary, and `ServerNotStarted`, with the end of
     the log, when sqld ends or stays silent for `start_timeout` seconds.
@@ -61,6 +62,7 @@ class Server:
         namespaces: bool = False,
         grpc: bool = False,
         primary_grpc_url: str | None = None,
+        sticky: bool = False,
         log: str | Path | None = None,
         start_timeout: float = 20.0,
     ) -> None:
@@ -80,6 +82,7 @@ class Server:
         self._options = ["--enable-namespaces"] * namespaces
         if primary_grpc_url:
             self._options += ["--primary-grpc-url", primary_grpc_url]
+        self._sticky = sticky
         self._start_timeout = start_timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -227,6 +230,8 @@ class Server:
         command = [str(binary), "--db-path", str(self.directory / "data"), "--no-welcome"]
         for listener, port in self._ports.items():
             command += [f"--{listener}-listen-addr", f"{HOST}:{port}"]
+        if self._sticky:
+            command += ["--http-self-url", self.url]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._log_start = log.tell()

@@ -38,8 +38,8 @@ _TAG: Final = re.compile(
 
 _AUTH: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
+_UNKNOWN_BATON: Final = "Received an invalid baton"
 _BATON_TEXTS: Final = (
-    "Received an invalid baton",
     "Received a baton that has already been used",
     "Stream for this baton was closed",
 )
@@ -103,6 +103,12 @@ def _read_protobuf(body: bytes) -> tuple[str, str | None] | None:
 
 
 def _from_text(text: str) -> e.Error | None:
+    if text == _UNKNOWN_BATON:
+        return e.TransactionLost(
+            "the server does not know the stream's baton: it was restarted, or a load balancer "
+            "sent the request to another server than the one before",
+            remedy="run the transaction again; behind a balancer start sqld with --http-self-url",
+        )
     if text in _BATON_TEXTS:
         return e.TransactionLost(text, remedy="run the transaction again on a new stream")
     if "invalid utf-8 sequence" in text:

@@ -141,7 +141,11 @@ class FaultyProxy:
 
     def forward(self, request: Recorded) -> bytes:
         """Return the real server's response as bytes, with its length in the head."""
-        upstream = http.client.HTTPConnection(self._upstream)
+        return self.ask(self._upstream, request)
+
+    def ask(self, server: str, request: Recorded) -> bytes:
+        """Return the response of the server at ``host:port``; see `forward`."""
+        upstream = http.client.HTTPConnection(server)
         try:
             upstream.request(request.method, request.path, request.body, request.headers)
             response = upstream.getresponse()
