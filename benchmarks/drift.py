@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from figures import Figure, show
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -65,11 +67,14 @@ def main() -> None:
         start = time.process_time()
         assert len(drift.check(path).others) == 10_000
         many = _milliseconds(start)
-    print(f"import                   {imported:8.1f} ms")
-    print(f"first check              {first:8.1f} ms")
-    print(f"later check (median)     {median(later):8.1f} ms")
-    print(f"check --data, 100,000    {data:8.1f} ms")
-    print(f"check, 10,000 tables     {many:8.1f} ms")
+    for what, milliseconds in (
+        ("import", imported),
+        ("first check", first),
+        ("later check", median(later)),
+        ("check --data, 100,000 executions", data),
+        ("check, 10,000 tables", many),
+    ):
+        show(Figure(what, f"{milliseconds:,.1f} ms"))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from figures import Figure, show
+
 from harel_schema import LibsqlStore
 from harel_schema.models import Event, Execution, TimerOp
 from harel_schema.revisions import schema_sql
@@ -100,10 +102,11 @@ def compare(folder: Path, rows: int) -> None:
     """Print what each read costs at 1,000 rows and at `rows`."""
     few, many = filled(folder / "few.db", 1_000), filled(folder / "many.db", rows)
     large = reads(many, rows)
-    print(f"{'':24}{'1,000':>10}{rows:>12,}   ratio")
     for name, call in reads(few, 1_000).items():
         small, big = timed(call), timed(large[name])
-        print(f"{name:24}{small:>7.1f} us{big:>9.1f} us {big / small:>7.2f}")
+        beside = f"with 1,000 rows {small:.1f} us"
+        what = f"{name}, {rows:,} rows"
+        show(Figure(what, f"{big:.1f} us", beside, big / small, goal=2, most=True))
     few.close()
     many.close()
 
@@ -128,8 +131,10 @@ def commits(folder: Path, rounds: int = 60) -> None:
             executions.append(executions.pop(0))
     base = median(found["none"])
     for name, values in found.items():
-        each = median(values)
-        print(f"commit, index {name:12}{each:>9.1f} us {100 * (each / base - 1):>+6.1f} %")
+        each, beside = median(values), f"with none {base:.0f} us"
+        goal = 1.15 if name == "all" else None
+        what = f"commit, index {name}"
+        show(Figure(what, f"{each:.0f} us", beside, each / base, goal=goal, most=True))
 
 
 def _with(path: Path, names: list[str], every: list[str]) -> tuple[LibsqlStore, list[Execution]]:

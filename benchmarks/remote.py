@@ -16,7 +16,8 @@ from typing import Any
 os.environ["RUST_LOG"] = "off"
 
 import libsql
-from distance import at_a_distance
+from delay import delayed
+from figures import Figure, number, show
 
 from harel_schema import AsyncLibsqlStore, LibsqlStore
 from harel_schema.calls import OWN, Calls
@@ -94,13 +95,22 @@ def main() -> None:
     """Print a line a figure."""
     milliseconds = float(sys.argv[1]) if len(sys.argv) > 1 else 50.0
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    with sqld_server() as server, at_a_distance(server.url, milliseconds) as url:
+    with sqld_server() as server, delayed(server.url, milliseconds / 1000) as url:
         trip, lone = round_trip(url), alone(url)
-        print(f"round trip           {trip * 1000:8.1f} ms")
-        print(f"a lone full commit   {lone * 1000:8.1f} ms   {lone / trip:6.2f} round trips")
+        away = f"a round trip {trip * 1000:.1f} ms"
+        show(
+            Figure(
+                "a lone full commit",
+                f"{lone * 1000:.1f} ms",
+                away,
+                lone / trip,
+                goal=1.1,
+                most=True,
+            )
+        )
         many, one = asyncio.run(together(url)), driver(url)
-        print(f"64 tasks             {many:8.0f} commits/s")
-        print(f"the libsql driver    {one:8.1f} commits/s   {many / one:6.0f} x fewer")
+        beside = f"the libsql driver {number(one)}/s"
+        show(Figure("64 tasks", f"{number(many)}/s", beside, many / one, goal=100))
 
 
 if __name__ == "__main__":

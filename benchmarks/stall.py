@@ -16,7 +16,9 @@ from typing import Any
 
 os.environ["RUST_LOG"] = "off"
 
-from distance import at_a_distance
+from delay import delayed
+from figures import Figure
+from figures import show as show_figure
 
 from harel_schema import AsyncLibsqlStore
 from harel_schema.models import Event, Execution
@@ -63,22 +65,22 @@ async def measure(name: str, settings: dict[str, Any]) -> None:
         show(name, await stall(job(store, name)))
 
 
-def show(name: str, late: list[float]) -> None:
-    """Print the worst and the 99th percentile."""
+def show(name: str, late: list[float], goal: float | None = 20) -> None:
+    """Print the worst turn, which is to stay under `goal` ms, and the 99th percentile."""
     worst, usual = late[-1] * 1000, late[int(len(late) * 0.99)] * 1000
-    print(f"{name:18}{usual:9.1f} ms{worst:9.1f} ms")
+    beside = f"99 % under {usual:.1f} ms"
+    show_figure(Figure(name, f"{worst:.1f} ms", beside, worst, goal=goal, most=True))
 
 
 async def main() -> None:
     """Print a line a mode."""
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    print(f"{'':18}{'99 %':>12}{'worst':>12}")
-    show("idle", await stall(lambda: asyncio.sleep(4)))
+    show("idle: the noise of the machine", await stall(lambda: asyncio.sleep(4)), None)
     with tempfile.TemporaryDirectory() as folder:
         for driver in ("libsql", "sqlite3"):
             path = Path(folder) / f"{driver}.db"
             await measure(f"file, {driver}", {"database": path, "driver": driver})
-        with sqld_server() as server, at_a_distance(server.url, 500) as url:
+        with sqld_server() as server, delayed(server.url, 0.5) as url:
             await measure("server", {"database": url})
             await measure("replica", {"database": Path(folder) / "replica.db", "sync_url": url})
 

@@ -4,8 +4,7 @@
 
 Takes about a minute. A full commit is the version check, 3 emits, the dedupe marker, 2 timers,
 2 spawns and a trace step; every store syncs each commit to the disk. What is compared takes turns
-in short rounds, and a ratio is that of two neighbours in a round, so that a busy machine slows
-both down. The table shows medians, and in brackets the quartiles of the ratios.
+in short rounds. Of opening and importing the ratio is milliseconds of our own.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from figures import Figure, compared, show
 from harel.engine.aio_store import AsyncSqliteStore
 from harel.engine.execution import Execution
 from harel.engine.store import LibsqlStore as HarelLibsqlStore
@@ -80,14 +80,6 @@ def in_rounds(rounds: int, contestants: dict[str, Callable[[], float]]) -> Rates
     return rates
 
 
-def show(what: str, rates: Rates, ours: str, other: str, goal: str = "") -> None:
-    """Print a line: two medians, their ratio and its spread."""
-    ratios = [a / b for a, b in zip(rates[ours], rates[other], strict=True)]
-    low, middle, high = quantiles(ratios, n=4)
-    names = f"{ours} {median(rates[ours]):,.0f}/s : {other} {median(rates[other]):,.0f}/s"
-    print(f"{what:<17} {names:<58} {middle:6.2f} [{low:.2f} {high:.2f}]  {goal}")
-
-
 def one_by_one(store: Any, exe: Execution, count: int) -> float:
     """Return the rate of full commits, one at a time."""
 
@@ -134,11 +126,15 @@ def lone(paths: Iterator[Path]) -> None:
         }
         contestants["one UPDATE"] = raw(next(paths))
         rates = in_rounds(40, contestants)
-    show("one at a time", rates, "libsql", "harel SqliteStore", ">= 1.0")
-    show("", rates, "sqlite3", "harel SqliteStore", ">= 1.0")
-    show("", rates, "sqlite3", "harel's on our tables", "indexes and all")
-    show("", rates, "libsql", "harel LibsqlStore", ">= 2.5")
-    show("", rates, "libsql", "one UPDATE", "the limit of the disk")
+    for ours, other, goal in (
+        ("libsql", "harel SqliteStore", 1.0),
+        ("sqlite3", "harel SqliteStore", 1.0),
+        ("libsql", "harel LibsqlStore", 2.5),
+        # What of it the indexes are, and what the disk lets through at all.
+        ("sqlite3", "harel's on our tables", None),
+        ("libsql", "one UPDATE", None),
+    ):
+        show(compared(f"one at a time, {ours}", rates[ours], other, rates[other], goal=goal))
 
 
 def threads(paths: Iterator[Path]) -> None:
@@ -157,8 +153,8 @@ def threads(paths: Iterator[Path]) -> None:
                 return rate(5 * MANY, lambda: list(pool.map(run, exes)))
 
             alone = partial(one_by_one, store, new("alone"), 60)
-            rates = in_rounds(10, {f"64 on {driver}": together, "1": alone})
-            show("64 threads", rates, f"64 on {driver}", "1", ">= 5")
+            many, one = in_rounds(10, {"64": together, "1": alone}).values()
+            show(compared(f"64 threads, {driver}", many, "one thread", one, goal=5))
 
 
 async def tasks(paths: Iterator[Path]) -> None:
@@ -180,7 +176,8 @@ async def tasks(paths: Iterator[Path]) -> None:
     for store in stores.values():
         await store.close()
     for name in ("libsql", "sqlite3"):
-        show("64 tasks", rates, name, "harel AsyncSqliteStore", ">= 8")
+        other = "harel AsyncSqliteStore"
+        show(compared(f"64 tasks, {name}", rates[name], other, rates[other], goal=8))
 
 
 async def in_task(store: Any, exe: Execution, count: int) -> None:
@@ -205,7 +202,8 @@ def opening(paths: Iterator[Path]) -> None:
         milliseconds["connection"].append((time.perf_counter() - middle) * 1000)
         milliseconds["store"].append((middle - start) * 1000)
     store, bare = (median(milliseconds[name]) for name in ("store", "connection"))
-    print(f"opening a file    {store:.2f} ms, of it {bare:.2f} ms the bare connection; own < 3 ms")
+    beside = f"{bare:.2f} ms the bare connection"
+    show(Figure("opening a file", f"{store:.2f} ms", beside, store - bare, goal=3, most=True))
 
 
 def importing() -> None:
@@ -219,7 +217,8 @@ def importing() -> None:
             found[code].append((time.perf_counter() - start) * 1000)
     empty, *rest = (median(times) for times in found.values())
     for code, milliseconds in zip(codes[1:], rest, strict=True):
-        print(f"{code:<45} {milliseconds - empty:.0f} ms")
+        own = milliseconds - empty
+        show(Figure(code, f"{own:.0f} ms", "", own, goal=150, most=True))
 
 
 def main() -> None:

@@ -11,9 +11,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import closing
 from pathlib import Path
+
+from figures import Figure, show
 
 _FILL = """
 WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :rows - 1)
@@ -30,9 +31,7 @@ start = time.perf_counter()
 migrate.upgrade(sys.argv[1], on_step=said.append)
 took = time.perf_counter() - start
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(f"said beforehand {max(each.seconds for each in said):6.1f} s")
-print(f"took            {took:6.1f} s")
-print(f"memory          {memory:6.0f} MB")
+print(max(each.seconds for each in said), took, memory)
 """
 
 
@@ -55,11 +54,14 @@ def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.db"
-        start = time.perf_counter()
         fill(path, rows)
         size = path.stat().st_size / 1e6
-        print(f"{rows:,} executions, {size:,.0f} MB, in {time.perf_counter() - start:.1f} s")
-        subprocess.run([sys.executable, "-c", _UPGRADE, str(path)], check=True)
+        command = [sys.executable, "-c", _UPGRADE, str(path)]
+        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        said, took, memory = map(float, found.split())
+        what = f"0001 to head, {rows:,} executions"
+        show(Figure(what, f"{took:.1f} s", f"said beforehand {said:.1f} s; {size:,.0f} MB"))
+        show(Figure("its peak memory", f"{memory:.0f} MB", "", memory, goal=150, most=True))
 
 
 if __name__ == "__main__":
