@@ -88,8 +88,7 @@ def verify_html(report: VerifyReport, *, version: str) -> str:
 
 
 def _difference(difference: Difference, report: Comparison | None = None) -> Element:
-    facts = [("expected", code(difference.expected or "nothing"))]
-    facts.append(("found", code(difference.found or "nothing")))
+    facts = [("expected", _side(difference.expected)), ("found", _side(difference.found))]
     if difference.rows is not None:
         more = ", …" if difference.rows > len(difference.examples) else ""
         rows = code(f"{', '.join(difference.examples)}{more}")
@@ -99,6 +98,10 @@ def _difference(difference: Difference, report: Comparison | None = None) -> Ele
         facts.append(("fix", block(fix)))
     summary = element("p", difference.kind.summary, class_="soft")
     return card(difference.kind, difference.where, summary, facts=facts)
+
+
+def _side(text: str | None) -> Element:
+    return element("span", "nothing", class_="soft") if text is None else code(text)
 
 
 def _table(result: TableVerify) -> tuple[Element | str, ...]:
