@@ -17,7 +17,12 @@ from tests.docs.test_pages import PAGES, ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-MADE = ["docs/reference/cli.md", "docs/reference/errors.md", "man/harel-schema.1"]
+MADE = [
+    "docs/images/schema.svg",
+    "docs/reference/cli.md",
+    "docs/reference/errors.md",
+    "man/harel-schema.1",
+]
 REFERENCE = ROOT / "docs" / "reference"
 VARIABLE = re.compile(r"\b(?:HAREL|TURSO)_[A-Z_]*[A-Z]\b|\bXDG_CACHE_HOME\b|\bNO_COLOR\b")
 VERB = re.compile(r"`harel-schema ([a-z][a-z-]*)([^`]*)`")
