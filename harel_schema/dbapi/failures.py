@@ -44,7 +44,11 @@ _REMEDIES = {
     "SQLITE_BUSY_SNAPSHOT": "run the transaction again, begun IMMEDIATE",
     "SQLITE_CORRUPT": "restore it from a backup, or try sqlite3's .recover",
     "SQLITE_FULL": "free some disk space",
+    "SQLITE_IOERR": "see that the disk is well and has room",
     "SQLITE_NOTADB": "check the path; a SQLite database begins with 'SQLite format 3'",
+    "SQLITE_READONLY": "allow writing to the file",
+    "SQLITE_READONLY_DIRECTORY": "allow writing to its folder, where SQLite keeps a journal and, "
+    "in WAL mode, what readers share; or copy the file to another one",
 }
 
 _TEXTS = {
