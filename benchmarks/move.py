@@ -30,6 +30,7 @@ from harel.engine.store import SqliteStore, TimerOp
 from harel.spec.states import Event
 
 from harel_schema import migrate
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.harel import LibsqlStore
 from harel_schema.move import move
 from harel_schema.move.source import Source
@@ -117,7 +118,7 @@ def cost(folder: Path, name: str, make: Any) -> None:
     all_times: dict[bool, list[float]] = {False: [], True: []}
     for turn in range(10):
         logged = turn % 2 == 1
-        with closing(Source(target, "harel")) as source:
+        with closing(Source(target, "harel", PATIENCE)) as source:
             source.let_writers_go_on()
             if logged:
                 schema = source.schema()
@@ -132,7 +133,7 @@ def cost(folder: Path, name: str, make: Any) -> None:
                 commit(store, executions[number % 20], number)
                 times.append(time.perf_counter() - before)
         all_times[logged] += times
-        with closing(Source(target, "harel")) as source:
+        with closing(Source(target, "harel", PATIENCE)) as source:
             source.clear()
     plain, logged_ = (statistics.median(all_times[key]) * 1e6 for key in (False, True))
     print(f"{name}: {plain:.0f} us a commit, {logged_:.0f} us with the change log", flush=True)

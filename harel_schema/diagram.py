@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from harel_schema import tables
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.drift import Examined, Kind, examine
 from harel_schema.drift.ours import internal_tables
 from harel_schema.introspect import Column, Index, Trigger, fold
@@ -99,12 +100,13 @@ def read(
     *,
     prefix: str = DEFAULT_PREFIX,
     all_tables: bool = False,
-    timeout: float = 5.0,
+    timeout: float = PATIENCE,
 ) -> Diagram:
     """Read the schema of a database, and mark what `drift.check` finds in it. Changes nothing.
 
     With `all_tables`, tables and views that are not harel's are in it too; without a mark, for
-    nobody said what they should be. Raises what `drift.check` raises.
+    nobody said what they should be. `timeout` is how many seconds to wait for a lock, or for a
+    silent server. Raises what `drift.check` raises.
     """
     target = Target.parse(database)
     examined = examine(target, prefix=prefix, timeout=timeout)

@@ -6,8 +6,8 @@
 ``sqlite+harel://host:8080/``   a libSQL server; with ``?secure=true`` over TLS
 ==============================  ====================================================
 
-A URL may carry the options ``driver``, ``timeout`` (seconds) and ``read_only`` of
-`harel_schema.dbapi.connect`, and for a server ``authToken``, which the engine takes out of its
+A URL may carry the options ``driver``, ``timeout``, ``request_timeout`` (seconds) and ``read_only``
+of `harel_schema.dbapi.connect`, and for a server ``authToken``, which the engine takes out of its
 URL when it is made.
 
 A transaction begins before its first statement, with ``BEGIN IMMEDIATE``: what it has read still
@@ -57,6 +57,7 @@ _TOKEN_OPTION: Final = "authToken"  # noqa: S105 - the option's name
 _OPTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "driver": str,
     "timeout": float,
+    "request_timeout": float,
     "read_only": asbool,
 }
 _RETURNING_SINCE: Final = (3, 35)

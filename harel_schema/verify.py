@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from harel_schema import drift, rows
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.drift.ours import ledger_name, without_move
 from harel_schema.errors import TransferError
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
@@ -149,13 +150,15 @@ def verify(  # noqa: PLR0913 - keyword-only options of one verb
     show: int = 10,
     quick: bool = False,
     all_tables: bool = False,
+    timeout: float = PATIENCE,
     progress: OnProgress | None = None,
 ) -> VerifyReport:
     """Compare harel's tables of two databases, or with `all_tables` everything in them.
 
     Every cell is compared by storage class and bytes; `show` is the number of differing rows of
     a table to report, of either kind. `quick` compares sums, one request a table. Both are opened
-    read-only and nothing is created. Raises `TargetError` and `NotADatabaseError` for what is no
+    read-only and nothing is created. `timeout` is how many seconds to wait for a lock, or for a
+    silent server. Raises `TargetError` and `NotADatabaseError` for what is no
     database, `TransferError` when neither holds such tables, and the errors of
     `harel_schema.dbapi`.
     """
@@ -166,7 +169,10 @@ def verify(  # noqa: PLR0913 - keyword-only options of one verb
         target.check_readable()
     meter = Meter(progress)
     with ExitStack() as stack:
-        databases = [stack.enter_context(open_database(t, read_only=True)) for t in targets]
+        databases = [
+            stack.enter_context(open_database(target, read_only=True, timeout=timeout))
+            for target in targets
+        ]
         for database in databases:
             stack.enter_context(database.snapshot())
         schemas = [database.schema(prefix) for database in databases]

@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from harel_schema._version import __version__
 from harel_schema.cli.options import wants_color
-from harel_schema.errors import HarelSchemaError
+from harel_schema.errors import HarelSchemaError, RequestTimeout
 from harel_schema.names import one_line
 
 __all__ = ["cli", "explain", "main"]
@@ -40,6 +40,8 @@ _VERBS = {
     "dev-server": "server",
     "completion": "completion",
 }
+# Every verb can be run again, whatever became of a request.
+_SILENT = "check that it is well, or give it more time with --timeout"
 _ERROR = 2
 _INTERRUPTED = 130
 
@@ -125,8 +127,8 @@ def _words(error: BaseException) -> str:
             return f"{error.format_message().rstrip('.')}; see '{path} --help'"
         case click.ClickException():
             return error.format_message()
-        case HarelSchemaError():
-            return str(error)
+        case HarelSchemaError(message=message):
+            return f"{message}; {_SILENT}" if isinstance(error, RequestTimeout) else str(error)
         case OSError(filename=name, strerror=reason):
             return f"{name}: {reason}" if name else str(reason or error)
     if os.environ.get("HAREL_SCHEMA_TRACEBACK"):

@@ -13,6 +13,7 @@ from harel_schema.cli.options import (
     prefix_option,
     resolve_target,
 )
+from harel_schema.cli.waits import wait_option
 
 __all__ = ["adopt"]
 
@@ -22,12 +23,14 @@ __all__ = ["adopt"]
 @prefix_option
 @click.option("--dry-run", is_flag=True, help="Print what would be run, write nothing.")
 @output_options
+@wait_option
 def adopt(
     *,
     target: str | None,
     auth_token: str | None,
     prefix: str,
     dry_run: bool,
+    timeout: float,
     format_: Format,
     quiet: bool,
 ) -> None:
@@ -38,5 +41,5 @@ def adopt(
     as they are, whatever their names. Run again, it changes nothing.
     """
     database = resolve_target(target, auth_token)
-    result = migrate.adopt(database, prefix, dry_run=dry_run)
+    result = migrate.adopt(database, prefix, timeout=timeout, dry_run=dry_run)
     Output(format_, quiet).result(result, report.adopted_text(result))

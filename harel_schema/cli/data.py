@@ -23,6 +23,7 @@ from harel_schema.cli.options import (
     save_report,
 )
 from harel_schema.cli.progress import progress_bar
+from harel_schema.cli.waits import wait_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +47,7 @@ _ENDINGS: Final = {".txt": "text", ".json": "json", ".html": "html"}
 @click.option("--all-tables", is_flag=True, help="Also copy the tables that are not harel's.")
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
 @output_options
+@wait_option
 def copy(
     *,
     source: str,
@@ -58,6 +60,7 @@ def copy(
     upgrade: bool,
     all_tables: bool,
     dry_run: bool,
+    timeout: float,
     format_: Format,
     quiet: bool,
 ) -> None:
@@ -78,6 +81,7 @@ def copy(
             upgrade=upgrade,
             all_tables=all_tables,
             dry_run=dry_run,
+            timeout=timeout,
             progress=watch,
         )
     output.result(result, report.copy_text(result), rows=result.rows, written=result.written)
@@ -98,6 +102,7 @@ def copy(
 @quiet_option
 @save_option(_ENDINGS)
 @format_option("text", "json", "html")
+@wait_option
 def verify(
     *,
     a: str,
@@ -108,6 +113,7 @@ def verify(
     quick: bool,
     all_tables: bool,
     show: int,
+    timeout: float,
     format_: Format,
     save: tuple[Path, ...],
     quiet: bool,
@@ -126,6 +132,7 @@ def verify(
             show=show,
             quick=quick,
             all_tables=all_tables,
+            timeout=timeout,
             progress=progress,
         )
     forms = {

@@ -16,6 +16,7 @@ from harel_schema.cli.options import (
     resolve_target,
     write,
 )
+from harel_schema.cli.waits import wait_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,7 @@ _ENDINGS: Final = {".mmd": "mermaid", ".svg": "svg", ".json": "json"}
     metavar="FILE",
     help=f"Write to FILE, not to stdout: {', '.join(_ENDINGS)}.",
 )
+@wait_option
 def diagram(
     *,
     target: str | None,
@@ -55,6 +57,7 @@ def diagram(
     all_tables: bool,
     format_: str | None,
     output: Path | None,
+    timeout: float,
 ) -> None:
     """Draw the schema of TARGET, and mark what is not as its revision promises. Changes nothing.
 
@@ -64,7 +67,8 @@ def diagram(
         check_file(output, {output.suffix: format_} if format_ else _ENDINGS)
     form = format_ or (_ENDINGS[output.suffix] if output else "mermaid")
     database = resolve_target(target, auth_token)
-    text = _FORMATS[form](drawing.read(database, prefix=prefix, all_tables=all_tables))
+    found = drawing.read(database, prefix=prefix, all_tables=all_tables, timeout=timeout)
+    text = _FORMATS[form](found)
     if output is None:
         click.echo(text)
     else:

@@ -23,6 +23,7 @@ from harel_schema.cli.options import (
     save_report,
     wants_color,
 )
+from harel_schema.cli.waits import wait_option
 from harel_schema.report.comparison import Comparison
 from harel_schema.report.words import verdict
 
@@ -55,15 +56,7 @@ _ENDINGS: Final = {
 
 
 def _report_options(function: _F) -> _F:
-    """Add `--format`, `--save`, `--fix-plan` and `--timeout`."""
-    function = click.option(
-        "--timeout",
-        type=click.FloatRange(min=0),
-        default=5.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait for a lock.",
-    )(function)
+    """Add `--format`, `--save` and `--fix-plan`."""
     function = click.option(
         "--fix-plan",
         is_flag=True,
@@ -78,6 +71,7 @@ def _report_options(function: _F) -> _F:
 @click.option("--strict", is_flag=True, help="Tables that are not harel's count too.")
 @click.option("--data", is_flag=True, help="Also read every row, and count those that do not fit.")
 @_report_options
+@wait_option
 def check(
     *,
     fleet: Fleet | None,
@@ -117,6 +111,7 @@ def _check(asked: Callable[[Target], drift.Examined], target: Target) -> Answer:
 @pair_options("a", "b")
 @prefix_option
 @_report_options
+@wait_option
 def diff(
     *,
     a: str,

@@ -17,6 +17,7 @@ import click
 
 from harel_schema.cli.options import TARGET_VARIABLE, complete_file, resolve_target, token_option
 from harel_schema.cli.progress import fleet_bar
+from harel_schema.cli.waits import tell
 from harel_schema.errors import TargetError
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def run(work: Callable[[Target], Answer], fleet: Fleet, output: Output) -> int:
     """
     done: dict[Target, _Done] = {}
     with fleet_bar(output, len(fleet.targets)) as advance:
-        for target, each in _ends(work, fleet):
+        for target, each in _ends(work, fleet, output):
             done[target] = each
             advance()
             if output.format == "text":
@@ -146,7 +147,9 @@ def run(work: Callable[[Target], Answer], fleet: Fleet, output: Output) -> int:
     return max(each.code for each in results)
 
 
-def _ends(work: Callable[[Target], Answer], fleet: Fleet) -> Iterator[tuple[Target, _Done]]:
+def _ends(
+    work: Callable[[Target], Answer], fleet: Fleet, output: Output
+) -> Iterator[tuple[Target, _Done]]:
     """Yield each database as it ends."""
     one = partial(_one, work)
     if fleet.jobs == 1 or len(fleet.targets) == 1:
@@ -158,7 +161,7 @@ def _ends(work: Callable[[Target], Answer], fleet: Fleet) -> Iterator[tuple[Targ
         return
     # Not threads: Alembic keeps its state in globals. Not fork: what is open here stays here.
     with ProcessPoolExecutor(
-        min(fleet.jobs, len(fleet.targets)), get_context("spawn"), _leave_interrupts
+        min(fleet.jobs, len(fleet.targets)), get_context("spawn"), _prepare, (output,)
     ) as pool:
         futures = {pool.submit(one, target): target for target in fleet.targets}
         waiting = set(futures)
@@ -181,9 +184,10 @@ def _result(future: Future[_Done], target: Target) -> _Done:
         return _failed(str(target), "a process that worked on it or on another one was killed")
 
 
-def _leave_interrupts() -> None:
-    """Let a database that was begun come to its end; the parent begins no other."""
+def _prepare(output: Output) -> None:
+    """Let a database that was begun come to its end, also when the parent is interrupted."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tell(output)
 
 
 def _one(work: Callable[[Target], Answer], target: Target) -> _Done:

@@ -17,6 +17,7 @@ from harel_schema.cli.options import (
     resolve_target,
 )
 from harel_schema.cli.progress import progress_bar
+from harel_schema.cli.waits import wait_option
 
 __all__ = ["move", "unfence"]
 
@@ -28,6 +29,7 @@ __all__ = ["move", "unfence"]
 @click.option("--abort", is_flag=True, help="Give up an unfinished move; SOURCE is as before.")
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
 @output_options
+@wait_option
 def move(
     *,
     source: str,
@@ -38,6 +40,7 @@ def move(
     replace: bool,
     abort: bool,
     dry_run: bool,
+    timeout: float,
     format_: Format,
     quiet: bool,
 ) -> None:
@@ -52,12 +55,18 @@ def move(
     first, second = resolve_pair(source, dest, source_token, dest_token)
     output = Output(format_, quiet)
     if abort:
-        given_up = moving.abort(first, second, prefix=prefix)
+        given_up = moving.abort(first, second, prefix=prefix, timeout=timeout)
         output.result(given_up, report.abort_text(given_up))
         return
     with progress_bar(output) as progress:
         result = moving.move(
-            first, second, prefix=prefix, replace=replace, dry_run=dry_run, progress=progress
+            first,
+            second,
+            prefix=prefix,
+            replace=replace,
+            dry_run=dry_run,
+            timeout=timeout,
+            progress=progress,
         )
     output.result(result, report.move_text(result), rows=result.rows)
 
@@ -66,12 +75,20 @@ def move(
 @database_options
 @prefix_option
 @output_options
+@wait_option
 def unfence(
-    *, target: str | None, auth_token: str | None, prefix: str, format_: Format, quiet: bool
+    *,
+    target: str | None,
+    auth_token: str | None,
+    prefix: str,
+    timeout: float,
+    format_: Format,
+    quiet: bool,
 ) -> None:
     """Let workers write again to a database that was moved.
 
     What was written to the place it was moved to is not in it: `move` brings that back.
     """
-    result = moving.unfence(resolve_target(target, auth_token), prefix=prefix)
+    database = resolve_target(target, auth_token)
+    result = moving.unfence(database, prefix=prefix, timeout=timeout)
     Output(format_, quiet).result(result, report.unfence_text(result))

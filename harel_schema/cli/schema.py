@@ -18,6 +18,7 @@ from harel_schema.cli.options import (
     resolve_target,
 )
 from harel_schema.cli.progress import step_bar
+from harel_schema.cli.waits import wait_option
 
 if TYPE_CHECKING:
     from harel_schema.target import Target
@@ -38,6 +39,7 @@ _REVISION = "A revision, or head, base, +1, -1."
     help="Print the SQL from base to the revision, or of a range such as 0001:head; open nothing.",
 )
 @output_options
+@wait_option
 def upgrade(
     *,
     fleet: Fleet | None,
@@ -45,6 +47,7 @@ def upgrade(
     revision: str,
     dry_run: bool,
     sql: bool,
+    timeout: float,
     format_: Format,
     quiet: bool,
 ) -> int:
@@ -60,26 +63,29 @@ def upgrade(
         return 0
     fleet = named(fleet)
     if fleet.alone is None:
-        work = partial(_plan if dry_run else _upgrade, revision=revision, prefix=prefix)
+        do = _plan if dry_run else _upgrade
+        work = partial(do, revision=revision, prefix=prefix, timeout=timeout)
         return run(work, fleet, output)
     if dry_run:
-        plan = migrate.plan(fleet.alone, revision, prefix)
+        plan = migrate.plan(fleet.alone, revision, prefix, timeout=timeout)
         output.result(plan, report.plan_text(plan))
     else:
         with step_bar(output) as on_step:
-            result = migrate.upgrade(fleet.alone, revision, prefix, on_step=on_step)
+            result = migrate.upgrade(
+                fleet.alone, revision, prefix, timeout=timeout, on_step=on_step
+            )
         output.result(result, report.migrated_text(result))
     return 0
 
 
-def _upgrade(target: Target, *, revision: str, prefix: str) -> Answer:
-    result = migrate.upgrade(target, revision, prefix)
+def _upgrade(target: Target, *, revision: str, prefix: str, timeout: float) -> Answer:
+    result = migrate.upgrade(target, revision, prefix, timeout=timeout)
     word = "upgraded" if result.before != result.after else "unchanged"
     return Answer(report.migrated_line(result), word, result)
 
 
-def _plan(target: Target, *, revision: str, prefix: str) -> Answer:
-    plan = migrate.plan(target, revision, prefix)
+def _plan(target: Target, *, revision: str, prefix: str, timeout: float) -> Answer:
+    plan = migrate.plan(target, revision, prefix, timeout=timeout)
     word = "to upgrade" if plan.adopted or plan.pending else "unchanged"
     return Answer(report.plan_line(plan), word, plan)
 
@@ -90,6 +96,7 @@ def _plan(target: Target, *, revision: str, prefix: str) -> Answer:
 @click.option("--revision", required=True, help=_REVISION)
 @click.option("--force", is_flag=True, help="Also drop tables that hold rows.")
 @output_options
+@wait_option
 def downgrade(
     *,
     target: str | None,
@@ -97,6 +104,7 @@ def downgrade(
     prefix: str,
     revision: str,
     force: bool,
+    timeout: float,
     format_: Format,
     quiet: bool,
 ) -> None:
@@ -105,7 +113,7 @@ def downgrade(
     Tables that the later revisions made are dropped; while they hold rows this is refused.
     """
     database = resolve_target(target, auth_token)
-    result = migrate.downgrade(database, revision, prefix, force=force)
+    result = migrate.downgrade(database, revision, prefix, timeout=timeout, force=force)
     Output(format_, quiet).result(result, report.migrated_text(result))
 
 
@@ -114,20 +122,28 @@ def downgrade(
 @prefix_option
 @click.option("-v", "--verbose", is_flag=True, help="Also compare the tables with the revision.")
 @output_options
+@wait_option
 def current(
-    *, fleet: Fleet | None, prefix: str, verbose: bool, format_: Format, quiet: bool
+    *,
+    fleet: Fleet | None,
+    prefix: str,
+    verbose: bool,
+    timeout: float,
+    format_: Format,
+    quiet: bool,
 ) -> int:
     """Show the revision of each TARGET, head, and what is pending. Changes nothing."""
     output, fleet = Output(format_, quiet), named(fleet)
     if fleet.alone is None:
-        return run(partial(_current, prefix=prefix, verbose=verbose), fleet, output)
-    result = migrate.current(fleet.alone, prefix, shape=verbose)
+        work = partial(_current, prefix=prefix, verbose=verbose, timeout=timeout)
+        return run(work, fleet, output)
+    result = migrate.current(fleet.alone, prefix, timeout=timeout, shape=verbose)
     output.result(result, report.current_text(result))
     return 0
 
 
-def _current(target: Target, *, prefix: str, verbose: bool) -> Answer:
-    result = migrate.current(target, prefix, shape=verbose)
+def _current(target: Target, *, prefix: str, verbose: bool, timeout: float) -> Answer:
+    result = migrate.current(target, prefix, timeout=timeout, shape=verbose)
     word = f"at {result.revision or 'no revision'}"
     return Answer(report.current_line(result), word, result)
 
@@ -147,6 +163,7 @@ def history(*, format_: Format, quiet: bool) -> None:
 @click.option("--purge", is_flag=True, help="Delete first what the version table holds.")
 @click.option("--force", is_flag=True, help="Also where the tables are not those of the revision.")
 @output_options
+@wait_option
 def stamp(
     *,
     target: str | None,
@@ -155,6 +172,7 @@ def stamp(
     revision: str,
     purge: bool,
     force: bool,
+    timeout: float,
     format_: Format,
     quiet: bool,
 ) -> None:
@@ -163,5 +181,5 @@ def stamp(
     Refused where the tables are not those of the revision, unless forced.
     """
     database = resolve_target(target, auth_token)
-    result = migrate.stamp(database, revision, prefix, purge=purge, force=force)
+    result = migrate.stamp(database, revision, prefix, timeout=timeout, purge=purge, force=force)
     Output(format_, quiet).result(result, report.migrated_text(result))

@@ -8,6 +8,7 @@ from harel_schema.dbapi import files
 from harel_schema.dbapi.connection import Connection
 from harel_schema.dbapi.libsql import ExperimentalSession, LibsqlSession
 from harel_schema.dbapi.local import LocalSession, Sqlite3Session
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.errors import InterfaceError
 from harel_schema.target import Target, Token
 
@@ -34,9 +35,10 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     auth_token: Token | None = None,
     sync_url: str | None = None,
     sync_interval: float | None = None,
-    sync_timeout: float = 30.0,
+    sync_timeout: float = PATIENCE,
     isolation_level: str | None = "IMMEDIATE",
     timeout: float = 5.0,
+    request_timeout: float = PATIENCE,
     read_only: bool = False,
     check_same_thread: bool = True,
 ) -> Connection:
@@ -49,7 +51,8 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     `driver` is ``"sqlite3"``, ``"libsql"`` or ``"libsql_experimental"``. None takes the one that
     has the file open in this process, else ``"sqlite3"``, and ``"libsql"`` for the file of an
     embedded replica and for a schema that only libSQL understands. `timeout` is how many seconds
-    to wait for a lock; a server waits on its own. `read_only` creates no file and refuses every
+    to wait for a lock; a server also waits on its own. `request_timeout` is how many seconds of
+    silence a server may answer with. `read_only` creates no file and refuses every
     write. `isolation_level` is the mode in which a transaction begins before a statement that
     changes something, or None.
 
@@ -59,7 +62,11 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     """
     if sync_url is None:
         target = Target.parse(database, auth_token=auth_token)
-        session = _session(target, driver, timeout=timeout, read_only=read_only)
+        session = (
+            _server(target, driver, timeout, request_timeout, read_only=read_only)
+            if target.kind == "remote"
+            else _session(target, driver, timeout=timeout, read_only=read_only)
+        )
     else:
         target = Target.parse(database)
         primary = Target.parse(sync_url, auth_token=auth_token)
@@ -76,14 +83,20 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     )
 
 
-def _session(target: Target, driver: str | None, **options: Any) -> Session:
-    if target.kind == "remote":
-        # httpx takes longer to import than a local store takes to open.
-        from harel_schema.dbapi.remote import RemoteSession  # noqa: PLC0415
+def _server(
+    target: Target, driver: str | None, timeout: float, request_timeout: float, *, read_only: bool
+) -> Session:
+    # httpx takes longer to import than a local store takes to open.
+    from harel_schema.dbapi.remote import RemoteSession  # noqa: PLC0415
 
-        if driver is not None:
-            raise InterfaceError("a server is spoken to over Hrana, by no driver")
-        return RemoteSession(target, **options)
+    if driver is not None:
+        raise InterfaceError("a server is spoken to over Hrana, by no driver")
+    return RemoteSession(
+        target, timeout=timeout, request_timeout=request_timeout, read_only=read_only
+    )
+
+
+def _session(target: Target, driver: str | None, **options: Any) -> Session:
     replica = target.path is not None and files.is_replica(target.path)
     name = driver or files.owner(target) or ("libsql" if replica else "sqlite3")
     if name not in _LOCAL:

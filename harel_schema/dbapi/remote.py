@@ -44,12 +44,14 @@ class RemoteSession:
 
     driver = "hrana"
 
-    def __init__(self, target: Target, *, timeout: float, read_only: bool) -> None:
+    def __init__(
+        self, target: Target, *, timeout: float, request_timeout: float, read_only: bool
+    ) -> None:
         assert target.url is not None  # noqa: S101 - the caller has a server
         self.where = str(target)
         self._timeout = timeout
         self._read_only = read_only
-        self._client = Client(target.url, auth_token=target.auth_token)
+        self._client = Client(target.url, auth_token=target.auth_token, timeout=request_timeout)
         self._channel = Channel(self._client)
         self._open = False
         self._lost = False
@@ -232,7 +234,8 @@ class RemoteSession:
         except e.BusyError as busy:
             if self._open and statement.kind is not Kind.COMMIT:
                 raise
-            return patiently(action, self._timeout, busy)
+            named = e.BusyError(f"{self.where}: {busy.message}", code=busy.code)
+            return patiently(action, self._timeout, named)
 
     def _admit(self, statement: Statement) -> None:
         if self._lost:

@@ -64,7 +64,9 @@ class ReplicaSession:
         silence: float,
     ) -> None:
         _check_file(target)
-        self._primary = RemoteSession(primary, timeout=timeout, read_only=False)
+        self._primary = RemoteSession(
+            primary, timeout=timeout, request_timeout=silence, read_only=False
+        )
         self._stale = False
         try:
             self._syncer = self._open(target, primary, interval=interval, silence=silence)

@@ -6,18 +6,27 @@ another thread of the process holds would never get it. Every driver's own timeo
 
 from __future__ import annotations
 
+import logging
 import random
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harel_schema.errors import BusyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["patiently"]
+__all__ = ["PATIENCE", "log", "patiently"]
+
+log = logging.getLogger("harel_schema.waiting")
 
 T = TypeVar("T")
+
+PATIENCE: Final = 30.0
+"""Seconds that the tools wait for a lock, or for a server that is silent, unless told otherwise."""
+
+# Seconds after which a wait is told of.
+_TOLD = 1.0
 
 _FIRST = 0.0005
 _LONGEST = 0.01
@@ -31,17 +40,22 @@ def patiently(action: Callable[[], T], timeout: float, busy: BusyError) -> T:
 
     Raises `BusyError` after `timeout` seconds. The sleeps grow to 10 ms, so that many waiters cost
     little, and are 1 ms again once the wait is old: SQLite keeps no queue, and a writer that
-    begins again at once would otherwise beat those who have waited longest.
+    begins again at once would otherwise beat those who have waited longest. A wait of more than
+    a second is logged, once.
     """
     started = time.monotonic()
-    pause = _FIRST
+    pause, told = _FIRST, False
     message, code = busy.message, busy.code
     while True:
         left = started + timeout - time.monotonic()
         if left <= 0:
             break
         time.sleep(min(left, pause * random.uniform(0.5, 1.5)))  # noqa: S311 - jitter
-        pause = min(pause * 2, _LONGEST) if timeout - left < _OLD else _URGENT
+        waited = timeout - left
+        pause = min(pause * 2, _LONGEST) if waited < _OLD else _URGENT
+        if not told and waited >= _TOLD:
+            told = True
+            log.info("%s; waiting for it, at most %g s", message, timeout)
         try:
             return action()
         except BusyError as error:

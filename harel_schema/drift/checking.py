@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harel_schema import dbapi, introspect
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.drift import legacy
 from harel_schema.drift.compare import schema_differences
 from harel_schema.drift.data import data_differences
@@ -47,14 +48,14 @@ def check(
     prefix: str = DEFAULT_PREFIX,
     strict: bool = False,
     data: bool = False,
-    timeout: float = 5.0,
+    timeout: float = PATIENCE,
 ) -> Drift:
     """Compare a database with what its own revision promises.
 
     `database` is a target or an open connection. A target is opened read-only; nothing is created
     or changed. With `strict`, tables and views that are not harel's count too. With `data`, every
     row of harel's tables is read too, and what does not fit is counted. `timeout` is how many
-    seconds to wait for a lock.
+    seconds to wait for a lock, or for a silent server.
 
     Raises `TargetError` or `NotADatabaseError` for what is no database, `DatabaseError` for a
     damaged one, `BusyError`, `ConnectionLost` and `AuthError` for one that cannot be read, and
@@ -71,7 +72,7 @@ def examine(
     prefix: str = DEFAULT_PREFIX,
     strict: bool = False,
     data: bool = False,
-    timeout: float = 5.0,
+    timeout: float = PATIENCE,
 ) -> Examined:
     """Do what `check` does, and return what was read with it."""
     check_prefix(prefix)
@@ -87,7 +88,7 @@ def examine(
     return replace(examined, drift=whole)
 
 
-def diff(a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = 5.0) -> Drift:
+def diff(a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = PATIENCE) -> Drift:
     """Compare two live databases, every table in them: `a` is what is expected of `b`.
 
     Raises what `check` raises.
@@ -96,7 +97,7 @@ def diff(a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = 5
 
 
 def examine_pair(
-    a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = 5.0
+    a: Named, b: Named, *, prefix: str = DEFAULT_PREFIX, timeout: float = PATIENCE
 ) -> Examined:
     """Do what `diff` does, and return what was read with it."""
     want, got = (_read(database, check_prefix(prefix), timeout) for database in (a, b))
@@ -233,7 +234,8 @@ def _opened(database: Named, timeout: float) -> Iterator[dbapi.Connection]:
         return
     target = Target.parse(database)
     target.check_readable()
-    with closing(dbapi.connect(target, read_only=True, timeout=timeout)) as connection:
+    opened = dbapi.connect(target, read_only=True, timeout=timeout, request_timeout=timeout)
+    with closing(opened) as connection:
         if target.path is not None:
             connection.begin("DEFERRED")
         yield connection

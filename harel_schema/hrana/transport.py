@@ -133,7 +133,9 @@ def reply(response: httpx.Response, body: bytes, *, stream: bool = False) -> Rep
 def _message(exc: httpx.RequestError, where: str, *, sent: bool) -> str:
     reason = " ".join(str(exc).split()) or type(exc).__name__
     if isinstance(exc, httpx.TimeoutException):
-        return f"{where} did not {'answer' if sent else 'accept a connection'} in time"
+        limits = exc.request.extensions["timeout"]
+        seconds = limits["read"] if sent else limits["connect"]
+        return f"{where} did not {'answer' if sent else 'accept a connection'} for {seconds:g} s"
     if "WRONG_VERSION_NUMBER" in reason:
         return f"{where} does not speak TLS"
     if not sent:

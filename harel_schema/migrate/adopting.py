@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from harel_schema import dbapi
-from harel_schema.errors import ConnectionLost, DatabaseError, MigrationError, TransactionLost
+from harel_schema.dbapi.waiting import PATIENCE
+from harel_schema.errors import (
+    ConnectionLost,
+    DatabaseError,
+    MigrationError,
+    RequestTimeout,
+    TransactionLost,
+)
 from harel_schema.introspect import fold
 from harel_schema.migrate import caveats, commands
 from harel_schema.migrate.connect import check, label, open_database, own_errors, raw
@@ -59,13 +66,20 @@ class Adopted:
     sql: str = ""
 
 
-def adopt(database: Named, prefix: str = DEFAULT_PREFIX, *, dry_run: bool = False) -> Adopted:
+def adopt(
+    database: Named,
+    prefix: str = DEFAULT_PREFIX,
+    *,
+    timeout: float = PATIENCE,
+    dry_run: bool = False,
+) -> Adopted:
     """Bring a database that harel 0.1.0 to 0.9.0 wrote to head, with all its rows and no others.
 
     Tables without a prefix (harel before 0.7) are renamed, together with the version row, in one
     transaction; then the revisions are run as by `upgrade`. A database that needs no renaming is
     only upgraded. `database` is a target, its text, or an open connection that is in no
-    transaction. With `dry_run` nothing is written.
+    transaction. `timeout` is how many seconds to wait for a lock, or for a silent server. With
+    `dry_run` nothing is written.
 
     Raises `SchemaMismatch` for tables that no release made, `MigrationError` when both
     generations hold rows or when there is nothing of harel's, and what `upgrade` raises.
@@ -73,8 +87,8 @@ def adopt(database: Named, prefix: str = DEFAULT_PREFIX, *, dry_run: bool = Fals
     prefix = check_prefix(prefix)
     named = database if isinstance(database, dbapi.Connection) else Target.parse(database)
     # Refuses a file that is not there, a transaction, and a database that is ahead.
-    before = commands.current(named, prefix).revision
-    with own_errors(), open_database(named, read_only=True) as connection:
+    before = commands.current(named, prefix, timeout=timeout).revision
+    with own_errors(), open_database(named, read_only=True, timeout=timeout) as connection:
         live = raw(connection)
         with snapshot(live):
             schema, change = survey(live, prefix)
@@ -85,8 +99,8 @@ def adopt(database: Named, prefix: str = DEFAULT_PREFIX, *, dry_run: bool = Fals
     if dry_run:
         sql, applied = _rehearse(schema, change, prefix)
     else:
-        change = _apply(named, change, prefix)
-        done = commands.upgrade(named, prefix=prefix)
+        change = _apply(named, change, prefix, timeout)
+        done = commands.upgrade(named, prefix=prefix, timeout=timeout)
         applied, after = done.applied, done.after
     return Adopted(
         target=label(named),
@@ -126,7 +140,7 @@ def _caveats(
     return caveats.read(connection, now) if schema.table(now) else ()
 
 
-def _apply(named: Database, planned: Adoption, prefix: str) -> Adoption:
+def _apply(named: Database, planned: Adoption, prefix: str, timeout: float) -> Adoption:
     """Change the database, and return what was done: nothing, if another process did it."""
     if not planned.sql:
         return planned
@@ -134,9 +148,10 @@ def _apply(named: Database, planned: Adoption, prefix: str) -> Adoption:
     lost = False
     for attempt in range(_RETRIES + 1):
         try:
-            done = _change(named, prefix)
+            done = _change(named, prefix, timeout)
         except (ConnectionLost, TransactionLost) as error:
-            if attempt == _RETRIES or isinstance(named, dbapi.Connection):
+            final = isinstance(named, dbapi.Connection) or isinstance(error, RequestTimeout)
+            if attempt == _RETRIES or final:
                 raise
             lost = True
             log.warning("%s: %s; trying again", label(named), error)
@@ -146,8 +161,12 @@ def _apply(named: Database, planned: Adoption, prefix: str) -> Adoption:
     return planned
 
 
-def _change(named: Database, prefix: str) -> Adoption:
-    with own_errors(), open_database(named) as connection, connection.begin():
+def _change(named: Database, prefix: str, timeout: float) -> Adoption:
+    with (
+        own_errors(),
+        open_database(named, timeout=timeout) as connection,
+        connection.begin(),
+    ):
         live = raw(connection)
         _, change = survey(live, prefix)
         try:

@@ -9,6 +9,7 @@ from alembic import command
 from alembic.util import CommandError
 
 from harel_schema import dbapi
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.errors import MigrationError
 from harel_schema.migrate.connect import label
 from harel_schema.migrate.environment import JOB
@@ -34,40 +35,48 @@ def upgrade(
     revision: str = "head",
     prefix: str = DEFAULT_PREFIX,
     *,
+    timeout: float = PATIENCE,
     on_step: Callable[[Step], object] | None = None,
 ) -> Migrated:
     """Upgrade to `revision`, each step in one transaction together with its version row.
 
     `database` is a target, its text, or an open connection that is in no transaction. A database
     without a version row whose tables have exactly a revision's shape is taken over at it.
-    `on_step` is called before each revision is run, in its transaction.
+    `timeout` is how many seconds to wait for a lock, or for a silent server; an open connection
+    has its own. `on_step` is called before each revision is run, in its transaction.
 
     Raises `SchemaMismatch` when there are tables of no revision's shape, `UnknownRevision` when
     the database is ahead, `MigrationError` when a step fails (nothing of it is kept), and the
     errors of `Target` and `dbapi`.
     """
-    job = _job(database, prefix)
+    job = _job(database, prefix, timeout)
     job.on_step = on_step
     return _migrate(job, lambda config: command.upgrade(config, revision))
 
 
 def downgrade(
-    database: Named, revision: str, prefix: str = DEFAULT_PREFIX, *, force: bool = False
+    database: Named,
+    revision: str,
+    prefix: str = DEFAULT_PREFIX,
+    *,
+    timeout: float = PATIENCE,
+    force: bool = False,
 ) -> Migrated:
     """Downgrade to `revision` (``base``: before the first one), each step in one transaction.
 
     Raises `MigrationError` when a table that would be dropped holds rows, unless `force`; and
     what `upgrade` raises.
     """
-    job = _job(database, prefix, force=force)
+    job = _job(database, prefix, timeout, force=force)
     return _migrate(job, lambda config: command.downgrade(config, revision))
 
 
-def stamp(
+def stamp(  # noqa: PLR0913 - keyword-only options of one verb
     database: Named,
     revision: str,
     prefix: str = DEFAULT_PREFIX,
     *,
+    timeout: float = PATIENCE,
     purge: bool = False,
     force: bool = False,
 ) -> Migrated:
@@ -77,18 +86,24 @@ def stamp(
     `SchemaMismatch` when the tables have not the shape of `revision`, unless `force`;
     `MigrationError` for an unknown revision, and what `upgrade` raises.
     """
-    job = _job(database, prefix, force=force)
+    job = _job(database, prefix, timeout, force=force)
     return _migrate(job, lambda config: command.stamp(config, revision, purge=purge))
 
 
-def current(database: Named, prefix: str = DEFAULT_PREFIX, *, shape: bool = False) -> Current:
+def current(
+    database: Named,
+    prefix: str = DEFAULT_PREFIX,
+    *,
+    timeout: float = PATIENCE,
+    shape: bool = False,
+) -> Current:
     """Return the revision of a database and what is pending; changes nothing.
 
     With `shape`, also whether its tables are those of its revision. Raises `UnknownRevision` when
     the database is ahead, `MigrationError` when its version table cannot be understood, and the
     errors of `Target` and `dbapi`.
     """
-    job = _job(database, prefix)
+    job = _job(database, prefix, timeout)
     job.compare = shape
     _run(job, command.current)
     chain = tuple(each.revision for each in history())
@@ -96,13 +111,19 @@ def current(database: Named, prefix: str = DEFAULT_PREFIX, *, shape: bool = Fals
     return Current(label(job.database), job.prefix, job.before, chain[-1], pending, job.shape)
 
 
-def plan(database: Named, revision: str = "head", prefix: str = DEFAULT_PREFIX) -> Plan:
+def plan(
+    database: Named,
+    revision: str = "head",
+    prefix: str = DEFAULT_PREFIX,
+    *,
+    timeout: float = PATIENCE,
+) -> Plan:
     """Return what `upgrade` would do with the same arguments, and its SQL; changes nothing.
 
     A file that does not exist is planned as an empty database. Raises what `upgrade` raises
     before it writes.
     """
-    job = _job(database, prefix)
+    job = _job(database, prefix, timeout)
     job.dry_run = True
     _run(job, lambda config: command.upgrade(config, revision))
     adopted = job.predicted
@@ -138,14 +159,14 @@ def _sql(prefix: str, work: Callable[[Config], object]) -> str:
     return buffer.getvalue()
 
 
-def _job(database: Named, prefix: str, *, force: bool = False) -> Job:
+def _job(database: Named, prefix: str, timeout: float, *, force: bool = False) -> Job:
     if isinstance(database, dbapi.Connection):
         if database.in_transaction:
             raise MigrationError(
                 "the connection is in a transaction", remedy="commit or roll back first"
             )
-        return Job(database, check_prefix(prefix), force=force)
-    return Job(Target.parse(database), check_prefix(prefix), force=force)
+        return Job(database, check_prefix(prefix), timeout, force=force)
+    return Job(Target.parse(database), check_prefix(prefix), timeout, force=force)
 
 
 def _migrate(job: Job, work: Callable[[Config], object]) -> Migrated:

@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from harel_schema import dbapi, engine
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.errors import HarelSchemaError
 from harel_schema.target import Target
 
@@ -21,13 +22,14 @@ __all__ = ["Database", "check", "label", "open_database", "own_errors", "raw"]
 
 Database: TypeAlias = "Target | dbapi.Connection"
 
-# Seconds. A migration waits longer for its lock than a commit does: it runs once, at a deploy.
-_LOCK_TIMEOUT = 30.0
-
 
 @contextmanager
-def open_database(database: Database, *, read_only: bool = False) -> Iterator[sa.Connection]:
+def open_database(
+    database: Database, *, read_only: bool = False, timeout: float = PATIENCE
+) -> Iterator[sa.Connection]:
     """Open `database` for one block; a connection that was open before stays open.
+
+    `timeout` is how many seconds to wait for a lock, or for a silent server.
 
     ``begin()`` on what this yields is BEGIN IMMEDIATE; with `read_only` it is in AUTOCOMMIT. A
     file that does not exist is then read as an empty database, so that reading creates none.
@@ -36,7 +38,11 @@ def open_database(database: Database, *, read_only: bool = False) -> Iterator[sa
         made = engine.from_connection(database)
     else:
         target = _existing(database) if read_only else database
-        arguments = {"timeout": _LOCK_TIMEOUT, "read_only": read_only and target.kind == "file"}
+        arguments = {
+            "timeout": timeout,
+            "request_timeout": timeout,
+            "read_only": read_only and target.kind == "file",
+        }
         made = engine.create_engine(target, connect_args=arguments, poolclass=NullPool)
     try:
         with made.connect() as connection:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from logging.config import fileConfig
 
 from alembic import context
 from alembic.util import CommandError
 
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.errors import HarelSchemaError, TargetError
 from harel_schema.migrate import runner
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
@@ -19,7 +21,7 @@ __all__ = ["JOB", "run"]
 # The key of `Config.attributes` under which `harel_schema.migrate` hands its job over.
 JOB = "harel_schema.job"
 
-_KNOWN = ("target", "prefix", "force")
+_KNOWN = ("target", "prefix", "force", "timeout")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 
@@ -65,7 +67,15 @@ def _job_of_command_line() -> runner.Job:
     text, prefix = given.get("target", target), given.get("prefix", prefix)
     database = with_environment_token(Target.parse(text), *TOKEN_VARIABLES)
     force = _flag("force", given.get("force", "false"))
-    return runner.Job(database, check_prefix(prefix), force=force)
+    timeout = _seconds("timeout", given.get("timeout", str(PATIENCE)))
+    return runner.Job(database, check_prefix(prefix), timeout, force=force)
+
+
+def _seconds(name: str, value: str) -> float:
+    with suppress(ValueError):
+        if (seconds := float(value)) > 0:
+            return seconds
+    raise TargetError(f"-x {name}={value} is no number of seconds", remedy=f"use {name}=30")
 
 
 def _flag(name: str, value: str) -> bool:

@@ -16,7 +16,14 @@ from alembic import context
 from alembic.runtime.migration import StampStep
 from sqlalchemy.exc import DBAPIError
 
-from harel_schema.errors import BusyError, ConnectionLost, MigrationError, TransactionLost
+from harel_schema.dbapi.waiting import PATIENCE
+from harel_schema.errors import (
+    BusyError,
+    ConnectionLost,
+    MigrationError,
+    RequestTimeout,
+    TransactionLost,
+)
 from harel_schema.migrate import survey
 from harel_schema.migrate.connect import check, label, open_database, own_errors, raw
 from harel_schema.migrate.cost import Wait, large_tables, wait_for
@@ -55,6 +62,7 @@ class Job:
 
     database: Database
     prefix: str
+    timeout: float = PATIENCE
     force: bool = False
     dry_run: bool = False
     compare: bool = False
@@ -136,7 +144,10 @@ def options(job: Job) -> dict[str, Any]:
 
 def run(job: Job) -> None:
     """Run the command of Alembic's current environment on the job's database."""
-    with own_errors(), open_database(job.database, read_only=True) as connection:
+    with (
+        own_errors(),
+        open_database(job.database, read_only=True, timeout=job.timeout) as connection,
+    ):
         plan = _plan(job, connection)
         if plan.command == "upgrade":
             survey.refuse(raw(connection), job.prefix)
@@ -151,11 +162,11 @@ def run(job: Job) -> None:
         return
     for attempt in range(_RETRIES + 1):
         try:
-            with own_errors(), open_database(job.database) as connection:
+            with own_errors(), open_database(job.database, timeout=job.timeout) as connection:
                 while _transaction(job, plan, connection):
                     pass
         except (ConnectionLost, TransactionLost) as error:
-            if attempt == _RETRIES:
+            if attempt == _RETRIES or isinstance(error, RequestTimeout):
                 raise
             log.warning("%s: %s; trying again", label(job.database), error)
         else:

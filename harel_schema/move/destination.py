@@ -8,7 +8,7 @@ arrives late, changes nothing. Triggers refuse everybody else; the revision come
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from harel_schema.drift.ours import without_move
 from harel_schema.errors import IntegrityError, OperationalError, TransferError
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from harel_schema.transfer.plan import Contents
 
 __all__ = ["Destination", "Silent", "Standing", "State", "standing"]
+
+_T = TypeVar("_T")
 
 State: TypeAlias = Literal["copying", "catching up", "complete"]
 """How far a destination is; ``complete`` when it holds all that the source held under its lock."""
@@ -117,6 +119,14 @@ class Destination:
     def prepare(self, insert: Insert) -> Work:
         """See `Database`."""
         return self._database.prepare(insert)
+
+    def patiently(self, action: Callable[[], _T]) -> _T:
+        """See `Database`."""
+        return self._database.patiently(action)
+
+    def may_pass(self, error: OperationalError) -> bool:
+        """See `Database`."""
+        return self._database.may_pass(error)
 
     def close(self) -> None:
         """See `Database`."""

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harel_schema.dbapi.reads import is_missing_table
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.drift.ours import without_move
 from harel_schema.errors import DatabaseError, TransferError
 from harel_schema.introspect import Schema
@@ -37,6 +38,7 @@ from harel_schema.transfer.progress import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from harel_schema.move.model import MoveAction
     from harel_schema.rows import Row
@@ -47,8 +49,8 @@ __all__ = ["move"]
 
 _RUN_BYTES = 16
 _NOTED = 1_000
-# Seconds of silence of the destination, once writers may be waiting for it.
-_PATIENCE = 10.0
+# Seconds of silence of the destination at most, once writers may be waiting for it.
+_MOST_SILENCE = 10.0
 
 
 def move(  # noqa: PLR0913 - keyword-only options of one verb
@@ -58,6 +60,7 @@ def move(  # noqa: PLR0913 - keyword-only options of one verb
     prefix: str = DEFAULT_PREFIX,
     replace: bool = False,
     dry_run: bool = False,
+    timeout: float = PATIENCE,
     limits: Limits | None = None,
     progress: OnProgress | None = None,
 ) -> MoveReport:
@@ -69,8 +72,9 @@ def move(  # noqa: PLR0913 - keyword-only options of one verb
     is dropped.
 
     A move that was stopped goes on with the next call, and a finished one changes nothing.
-    `dry_run` checks all that a move checks, and writes nothing. `limits` bounds a batch of the
-    copy; without, it is as large as suits the destination. Raises what `transfer.copy` raises, and
+    `dry_run` checks all that a move checks, and writes nothing. `timeout` is how many seconds to
+    wait for a lock, or for a silent server. `limits` bounds a batch of the copy; without, it is
+    as large as suits the destination. Raises what `transfer.copy` raises, and
     `TransferError` when the writers change rows faster than they can be carried over.
     """
     started = time.monotonic()
@@ -82,6 +86,7 @@ def move(  # noqa: PLR0913 - keyword-only options of one verb
         all_tables=False,
         upgrade=False,
         limits=limits,
+        timeout=timeout,
     )
     ends = Target.parse(source), Target.parse(dest)
     preflight.check_pair(*ends)
@@ -107,7 +112,7 @@ class _Move:
     def run(self) -> MoveReport:
         """Do what is left to do."""
         prefix = self._options.prefix
-        with open_database(self._source, read_only=True) as database:
+        with self._open(self._source, read_only=True) as database:
             with database.snapshot():
                 schema = database.schema(prefix)
                 at_source = standing(database, schema, prefix)
@@ -125,6 +130,9 @@ class _Move:
                 with self._alone():
                     self._move(database, schema, filling, action)
         return self._report("moved", () if resume else filling.report(action, 0).tables)
+
+    def _open(self, target: Target, *, read_only: bool) -> AbstractContextManager[Database]:
+        return open_database(target, read_only=read_only, timeout=self._options.timeout)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -169,7 +177,7 @@ class _Move:
         if self._dest.path is not None and not self._dest.path.exists():
             yield None
             return
-        with open_database(self._dest, read_only=True) as found:
+        with self._open(self._dest, read_only=True) as found:
             yield found
 
     def _look(self, found: Database | None) -> Standing:
@@ -220,7 +228,7 @@ class _Move:
         prefix = self._options.prefix
         if there.role == "dest" and there.state == "complete":
             if not self._options.dry_run:
-                with open_database(self._dest, read_only=False) as database:
+                with self._open(self._dest, read_only=False) as database:
                     dest = Destination(database, prefix, self._run)
                     dest.take(self._names[0], "complete")
                     dest.publish(self._contents)
@@ -237,10 +245,11 @@ class _Move:
     def _move(self, database: Database, schema: Schema, filling: Filling, action: Action) -> None:
         """Copy and compare, catch up, and switch over."""
         log = ChangeLog(self._options.prefix, filling.layouts)
-        with closing(Source(self._source, self._options.prefix)) as source:
+        options = self._options
+        with closing(Source(self._source, options.prefix, options.timeout)) as source:
             self._note_journal(source.let_writers_go_on())
             source.install(log, self._names[1], self._run, schema)
-            with open_database(self._dest, read_only=False) as opened:
+            with self._open(self._dest, read_only=False) as opened:
                 dest = Destination(opened, self._options.prefix, self._run)
                 filling.dest = dest
                 dest.take(self._names[0], "catching up" if filling.resume else "copying")
@@ -248,7 +257,8 @@ class _Move:
                     filling.run(action)
                     self._compare(source, database, dest, log)
             source.write_back()
-            with open_database(self._dest, read_only=False, timeout=_PATIENCE) as opened:
+            silence = min(_MOST_SILENCE, self._options.timeout)
+            with open_database(self._dest, read_only=False, timeout=silence) as opened:
                 dest = dest.over(opened)
                 switch = Switch(source, database, dest, log, filling, self._meter)
                 self._numbers = switch.run()

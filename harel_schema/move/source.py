@@ -31,21 +31,29 @@ if TYPE_CHECKING:
 
 __all__ = ["Source"]
 
-_TIMEOUT = 30.0
 _TRIMMED = 5_000
 
 
 class Source:
-    """The source, by a connection that writes; `prefix` begins its tables' names."""
+    """The source, by a connection that writes; `prefix` begins its tables' names.
 
-    def __init__(self, target: Target, prefix: str) -> None:
+    `timeout` is how many seconds to wait for a lock, or for a silent server.
+    """
+
+    def __init__(self, target: Target, prefix: str, timeout: float) -> None:
         self.target = target
         self._prefix = prefix
+        self._timeout = timeout
         self._mark = Mark(prefix)
         self._open()
 
     def _open(self) -> None:
-        self._connection = dbapi.connect(self.target, isolation_level=None, timeout=_TIMEOUT)
+        self._connection = dbapi.connect(
+            self.target,
+            isolation_level=None,
+            timeout=self._timeout,
+            request_timeout=self._timeout,
+        )
         if self.target.path is not None:
             # A fence that a power cut takes back would leave two open databases. The log of a
             # large file is written back when the writers are not waiting.

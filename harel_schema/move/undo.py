@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.errors import DatabaseError, TransferError
 from harel_schema.move.destination import Destination, standing
 from harel_schema.move.model import AbortReport, UnfenceReport
@@ -28,23 +29,25 @@ def abort(
     dest: Target | str | os.PathLike[str],
     *,
     prefix: str = DEFAULT_PREFIX,
+    timeout: float = PATIENCE,
 ) -> AbortReport:
     """Give up the unfinished move of `source` to `dest`, and take every trace of it off `source`.
 
-    What `dest` holds stays, and cannot be opened: the next move goes on with it. Raises
+    What `dest` holds stays, and cannot be opened: the next move goes on with it. `timeout` is how
+    many seconds to wait for a lock, or for a silent server. Raises
     `TransferError` when the move is finished, or is one to another destination.
     """
     check_prefix(prefix)
     ends = Target.parse(source), Target.parse(dest)
     ends[0].check_readable()
     name = state.identity(ends[1])
-    with closing(Source(ends[0], prefix)) as opened:
+    with closing(Source(ends[0], prefix, timeout)) as opened:
         peer, moved_to = opened.peer(), fence_address(opened.schema(), prefix)
         elsewhere = next((each for each in (peer, moved_to) if each not in (None, name)), None)
         if elsewhere is not None:
             raise TransferError(f"{ends[0]} is moved to {elsewhere}", remedy="name that database")
         if moved_to is not None:
-            with open_database(ends[1], read_only=False) as database:
+            with open_database(ends[1], read_only=False, timeout=timeout) as database:
                 _take_back(database, state.identity(ends[0]), prefix)
             opened.unfence()
         elif peer is not None:
@@ -73,7 +76,10 @@ def _take_back(database: Database, source: str, prefix: str) -> None:
 
 
 def unfence(
-    target: Target | str | os.PathLike[str], *, prefix: str = DEFAULT_PREFIX
+    target: Target | str | os.PathLike[str],
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    timeout: float = PATIENCE,
 ) -> UnfenceReport:
     """Let writers into a database again that was moved.
 
@@ -83,7 +89,7 @@ def unfence(
     check_prefix(prefix)
     where = Target.parse(target)
     where.check_readable()
-    with closing(Source(where, prefix)) as opened:
+    with closing(Source(where, prefix, timeout)) as opened:
         opened.peer()
         moved_to = fence_address(opened.schema(), prefix)
         if moved_to is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harel_schema import dbapi, hrana
+from harel_schema import dbapi
 from harel_schema.transfer.database import (
     Cells,
     Database,
@@ -13,7 +13,6 @@ from harel_schema.transfer.database import (
     Work,
     is_passing,
     number,
-    patiently,
     pause,
     size_of,
 )
@@ -33,31 +32,21 @@ __all__ = [
     "is_passing",
     "number",
     "open_database",
-    "patiently",
     "pause",
     "size_of",
 ]
 
-_TIMEOUT = 60.0
-_PATIENCE = 600.0
-
 
 @contextmanager
-def open_database(
-    target: Target, *, read_only: bool, timeout: float = _TIMEOUT
-) -> Iterator[Database]:
+def open_database(target: Target, *, read_only: bool, timeout: float) -> Iterator[Database]:
     """Open `target`; for reading it is opened so that nothing is created or changed.
 
     `timeout` is how many seconds to wait for a lock, or for a silent server. Raises what
     `harel_schema.dbapi.connect` raises.
     """
     database: Database
-    if target.url is not None:
-        clients = (
-            hrana.Client(target.url, auth_token=target.auth_token, timeout=seconds)
-            for seconds in (timeout, _PATIENCE)
-        )
-        database = RemoteDatabase(target, *clients)
+    if target.kind == "remote":
+        database = RemoteDatabase(target, timeout)
     else:
         connection = dbapi.connect(
             target,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from harel_schema.introspect import quote
 from harel_schema.rows import RawText
-from harel_schema.transfer.database import patiently
 from harel_schema.transfer.layout import Query, joined
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def bad_cells(
             for position, (table, extent) in enumerate(zip(tables, extents, strict=True))
             if (each := _part(table, extent, part, parts)) is not None
         ]
-        return patiently(lambda: _look(source, narrowed, most))
+        return source.patiently(lambda: _look(source, narrowed, most))
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(look, range(parts)))

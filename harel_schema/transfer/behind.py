@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "carry_out"]
+
+_T = TypeVar("_T")
 
 
 class Writer:
@@ -54,7 +56,7 @@ class Writer:
         done: Future[None] = Future()
         self._under_way = done, then
         if self._thread is None:
-            _do(done, action)
+            carry_out(done, action)
             self.wait()
         else:
             self._actions.put((done, action))
@@ -69,13 +71,14 @@ class Writer:
 
     def _work(self) -> None:
         while (given := self._actions.get()) is not None:
-            _do(*given)
+            carry_out(*given)
 
 
-def _do(done: Future[None], action: Callable[[], None]) -> None:
+def carry_out(done: Future[_T], action: Callable[[], _T]) -> None:
+    """Let `done` have what `action` returns, or raises."""
     try:
-        action()
-    except BaseException as exc:  # noqa: BLE001 - it is raised by `wait`
+        result = action()
+    except BaseException as exc:  # noqa: BLE001 - it is raised by `done.result`
         done.set_exception(exc)
     else:
-        done.set_result(None)
+        done.set_result(result)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from harel_schema.errors import (
-    BusyError,
     ConnectionLost,
     OperationalError,
+    RequestTimeout,
     ServerError,
     TransactionLost,
     TransferError,
@@ -41,7 +41,6 @@ __all__ = [
     "Work",
     "is_passing",
     "number",
-    "patiently",
     "pause",
     "size_of",
 ]
@@ -127,34 +126,31 @@ class Database(Protocol):
         the second time. Raises `TransferError` when the server cannot be reached.
         """
 
+    def patiently(self, action: Callable[[], _T]) -> _T:
+        """Return what `action`, which only reads, gives; repeat it while its failure may pass."""
+
+    def may_pass(self, error: OperationalError) -> bool:
+        """Return whether what failed so is worth another try, at once or a little later."""
+
     def close(self) -> None:
         """Let go of the database."""
 
 
 def is_passing(error: OperationalError) -> bool:
-    """Return whether the same request may succeed a little later."""
+    """Return whether the same request may succeed a little later.
+
+    A timeout is final, and so is a lock that was waited for: the time is spent.
+    """
     if isinstance(error, ServerError):
         return error.status in _PASSING
-    return isinstance(error, ConnectionLost | BusyError | TransactionLost)
+    passing = isinstance(error, ConnectionLost | TransactionLost)
+    return passing and not isinstance(error, RequestTimeout)
 
 
 def pause(attempt: int) -> None:
     """Wait before attempt number `attempt`, from 0; the first repetition comes at once."""
     if attempt > 1:
         time.sleep(random.random() * min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt))  # noqa: S311
-
-
-def patiently(action: Callable[[], _T]) -> _T:
-    """Return what `action`, which only reads, gives; repeat it while its failure may pass."""
-    attempt = 0
-    while True:
-        pause(attempt)
-        try:
-            return action()
-        except OperationalError as exc:
-            attempt += 1
-            if attempt == ATTEMPTS or not is_passing(exc):
-                raise
 
 
 def number(database: Database, query: Query) -> int:

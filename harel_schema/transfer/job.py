@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harel_schema import drift
+from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.errors import TransferError
 from harel_schema.introspect import Schema
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
@@ -52,6 +53,7 @@ class Options:
     all_tables: bool
     upgrade: bool
     limits: Limits | None
+    timeout: float
 
 
 def copy(  # noqa: PLR0913 - keyword-only options of one verb
@@ -64,6 +66,7 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
     dry_run: bool = False,
     all_tables: bool = False,
     upgrade: bool = False,
+    timeout: float = PATIENCE,
     limits: Limits | None = None,
     progress: OnProgress | None = None,
 ) -> CopyReport:
@@ -79,7 +82,8 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
     of the same source that was stopped goes on; any other is refused unless told: `replace` drops
     what it has of these tables, `merge` keeps it and adds the rows that it lacks.
 
-    `dry_run` checks all that a copy checks, and writes nothing. `limits` bounds a batch; without,
+    `dry_run` checks all that a copy checks, and writes nothing. `timeout` is how many seconds to
+    wait for a lock, or for a silent server. `limits` bounds a batch; without,
     it is as large as suits the destination. Raises,
     before the first write, `TargetError` for a bad target, `SchemaMismatch` for a source that is
     not at a known revision, `TransferError` for what would make the copy wrong; and
@@ -94,12 +98,16 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
         all_tables=all_tables,
         upgrade=upgrade,
         limits=limits,
+        timeout=timeout,
     )
     if replace and merge:
         raise TransferError("replace and merge exclude each other", remedy="choose one of them")
     ends = Target.parse(source), Target.parse(dest)
     preflight.check_pair(*ends)
-    with open_database(ends[0], read_only=True) as database, database.snapshot():
+    with (
+        open_database(ends[0], read_only=True, timeout=timeout) as database,
+        database.snapshot(),
+    ):
         job = Job(database, ends[1], options, Meter(progress))
         action = job.check()
         if not dry_run:
@@ -107,7 +115,7 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
     if upgrade and not dry_run:
         from harel_schema import migrate  # noqa: PLC0415 - Alembic takes 300 ms to import
 
-        migrate.upgrade(ends[1], prefix=prefix)
+        migrate.upgrade(ends[1], prefix=prefix, timeout=timeout)
     return job.report(action, time.monotonic() - started)
 
 
@@ -162,7 +170,9 @@ class Job:
         distance = max(source.round_trip, dest.round_trip if dest else 0)
         self._estimate = preflight.estimate(size, free, distance, len(self._layouts))
         if not options.all_tables:
-            found = drift.check(source.target, prefix=options.prefix, data=True)
+            found = drift.check(
+                source.target, prefix=options.prefix, data=True, timeout=options.timeout
+            )
             self._notes += [f"{each}; copied as it is" for each in found if each.counts]
 
     def _read_schema(self) -> Schema:
@@ -232,7 +242,8 @@ class Job:
         if read_only and self._dest.path is not None and not self._dest.path.exists():
             yield None
             return
-        with open_database(self._dest, read_only=read_only) as dest:
+        timeout = self._options.timeout
+        with open_database(self._dest, read_only=read_only, timeout=timeout) as dest:
             yield dest
 
     def run(self, action: Action) -> None:

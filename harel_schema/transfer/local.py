@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from harel_schema import introspect
 from harel_schema.errors import OperationalError, TransferError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from harel_schema.transfer.layout import Scan
 
 __all__ = ["LocalDatabase"]
+
+_T = TypeVar("_T")
 
 # A file that must not grow, by a quota or a limit, is an I/O error.
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
@@ -95,6 +97,15 @@ class LocalDatabase:
                     "where this one stopped",
                 ) from exc
             raise
+
+    def patiently(self, action: Callable[[], _T]) -> _T:
+        """See `Database`; the connection has waited for its locks."""
+        return action()
+
+    def may_pass(self, error: OperationalError) -> bool:
+        """See `Database`."""
+        del error
+        return False
 
     def close(self) -> None:
         """See `Database`."""

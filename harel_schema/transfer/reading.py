@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harel_schema.errors import OperationalError
-from harel_schema.transfer.database import is_passing, pause
+from harel_schema.transfer.database import pause
 from harel_schema.transfer.layout import Scan, joined
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TableReader:
 
     def _recover(self, at: int, error: OperationalError, fruitless: int) -> None:
         """Prepare to go on in table `at` or after it, or raise `error`."""
-        passing = is_passing(error)
+        passing = self._database.may_pass(error)
         undecodable = "utf-8" in str(error).lower()
         # A server breaks a stream off at text that is not UTF-8, and cannot say so.
         suspicious = passing and fruitless == _SUSPICIOUS

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import chain, islice
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from harel_schema import dbapi, hrana, introspect
-from harel_schema.errors import IntegrityError, OperationalError, TransactionLost, TransferError
+from harel_schema.dbapi import waiting
+from harel_schema.errors import (
+    BusyError,
+    IntegrityError,
+    OperationalError,
+    RequestTimeout,
+    TransactionLost,
+    TransferError,
+)
 from harel_schema.transfer.ahead import ReadAhead
-from harel_schema.transfer.database import ATTEMPTS, Insert, Prepared, is_passing, patiently, pause
+from harel_schema.transfer.behind import carry_out
+from harel_schema.transfer.database import ATTEMPTS, Insert, Prepared, is_passing, pause
 from harel_schema.transfer.layout import Query
 from harel_schema.transfer.paging import Pages, hand_on
 
@@ -31,34 +42,52 @@ _VARIABLES = 32_766
 _PREAMBLE = 2
 # Seconds for an answer after which rows are streamed: they come slower, but without waiting.
 _FAR = 0.005
+# Seconds that a request may take which has the server look at everything; meanwhile it is asked
+# now and then whether it is there.
+_LONG = 600.0
+# Seconds that a server which was silent is given to show that it is there.
+_SIGN = 5.0
+
+_T = TypeVar("_T")
 
 
 class RemoteDatabase:
-    """A libSQL server, by Hrana."""
+    """A libSQL server, by Hrana.
+
+    `timeout` is in seconds: how long a lock is waited for, and how long the server may be silent.
+    One that was is asked once more, in a few seconds, whether it is there.
+    """
 
     remote = True
 
-    def __init__(self, target: Target, client: hrana.Client, patient: hrana.Client) -> None:
+    def __init__(self, target: Target, timeout: float) -> None:
         self.target = target
+        self._timeout = timeout
         self._shortest = inf
-        self._client = client
-        self._patient = patient
+        self._client = self._connect(timeout)
+        self._patient = self._connect(_LONG)
+
+    def _connect(self, timeout: float) -> hrana.Client:
+        assert self.target.url is not None  # noqa: S101 - the caller has a server
+        return hrana.Client(self.target.url, auth_token=self.target.auth_token, timeout=timeout)
 
     def schema(self, prefix: str | None) -> Schema:
         """See `Database`."""
 
         def read() -> Schema:
-            connected = dbapi.connect(self.target, read_only=True)
+            connected = dbapi.connect(
+                self.target, read_only=True, timeout=self._timeout, request_timeout=self._timeout
+            )
             with closing(connected) as connection:
                 return introspect.read(connection, prefix=prefix)
 
-        return patiently(read)
+        return self.patiently(read)
 
     def query(self, query: Query) -> list[Cells]:
         """See `Database`."""
         statement = hrana.Statement(*query)
         started = time.monotonic()
-        found = patiently(lambda: self._client.execute(statement, idempotent=True).rows)
+        found = self.patiently(lambda: self._client.execute(statement, idempotent=True).rows)
         self._shortest = min(self._shortest, time.monotonic() - started)
         return found
 
@@ -74,10 +103,60 @@ class RemoteDatabase:
     def survey(self, queries: Sequence[Query]) -> list[list[Cells]]:
         """See `Database`."""
         batch = hrana.Batch([hrana.Step(hrana.Statement(*query)) for query in queries])
-        found = patiently(lambda: self._patient.batch(batch, idempotent=True))
+        found = self.patiently(lambda: self._take_long(batch))
         for error in filter(None, found.errors):
             raise error
         return [[*result.rows] for result in found.results if result is not None]
+
+    def _take_long(self, batch: hrana.Batch) -> hrana.BatchResult:
+        """Wait for an answer as long as the server is there."""
+        answer: Future[hrana.BatchResult] = Future()
+        # A daemon: a server that does not answer is not waited for.
+        threading.Thread(
+            target=carry_out,
+            args=(answer, lambda: self._patient.batch(batch, idempotent=True)),
+            daemon=True,
+        ).start()
+        while not wait([answer], self._timeout).done:
+            if not self._is_there():
+                raise RequestTimeout(
+                    f"{self.target} did not answer for {self._timeout:g} s", sent=True
+                )
+        return answer.result()
+
+    def _is_there(self) -> bool:
+        """Return whether the server answers another request, by another connection."""
+        with self._connect(min(_SIGN, self._timeout)) as client:
+            try:
+                client.execute(hrana.Statement("SELECT 1"), idempotent=True)
+            except OperationalError:
+                return False
+        return True
+
+    def may_pass(self, error: OperationalError) -> bool:
+        """See `Database`."""
+        if isinstance(error, RequestTimeout):
+            return self._is_there()
+        return isinstance(error, BusyError) or is_passing(error)
+
+    def patiently(self, action: Callable[[], _T]) -> _T:
+        """See `Database`."""
+        for attempt in range(1, ATTEMPTS):
+            try:
+                return self._waiting(action)
+            except OperationalError as exc:
+                if isinstance(exc, BusyError) or not self.may_pass(exc):
+                    raise
+            pause(attempt)
+        return self._waiting(action)
+
+    def _waiting(self, action: Callable[[], _T]) -> _T:
+        """Return what `action` gives when it gets its lock."""
+        try:
+            return action()
+        except BusyError as exc:
+            busy = BusyError(f"{self.target}: {exc.message}", code=exc.code)
+            return waiting.patiently(action, self._timeout, busy)
 
     def snapshot(self) -> AbstractContextManager[None]:
         """See `Database`."""
@@ -120,27 +199,29 @@ class RemoteDatabase:
         """See `Database`."""
         statements = list(chain.from_iterable(map(_statements, work)))
         batch = _in_transaction(statements, begin="BEGIN IMMEDIATE")
-        failure: OperationalError | None = None
-        for attempt in range(ATTEMPTS):
+        attempt = 0
+        while True:
             pause(attempt)
             try:
-                if failure is not None and applied():
+                if attempt and applied():
                     return
-                self._send(batch)
+                self._waiting(lambda: self._send(batch))
             except IntegrityError:
                 if applied():
                     return
                 raise
             except OperationalError as exc:
-                if not is_passing(exc):
+                attempt += 1
+                again = not isinstance(exc, BusyError) and self.may_pass(exc)
+                if not again and not isinstance(exc, RequestTimeout):
                     raise
-                failure = exc
+                if not again or attempt == ATTEMPTS:
+                    raise TransferError(
+                        f"{self.target}: gave up: {exc.message}",
+                        remedy="run the same command again; it goes on where this one stopped",
+                    ) from exc
             else:
                 return
-        raise TransferError(
-            f"{self.target}: gave up after {ATTEMPTS} attempts: {failure}",
-            remedy="run the same command again; it goes on where this one stopped",
-        ) from failure
 
     def _send(self, batch: hrana.Batch) -> None:
         result = self._client.batch(batch)

@@ -22,8 +22,8 @@ from tests.support import schemas
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMS = ["text", "json", "github", "sarif", "markdown"]
-ENDINGS = {"text": "txt", "json": "json", "sarif": "sarif", "markdown": "md"}
+FORMS = ["text", "json", "github", "sarif", "markdown", "html"]
+ENDINGS = {"text": "txt", "json": "json", "sarif": "sarif", "markdown": "md", "html": "html"}
 SECRET = "eyJhbGciOi.S3cr3t-tok_en"
 
 
@@ -199,7 +199,7 @@ def test_a_locked_file_is_said_to_be_locked(run, whole: Path) -> None:
     """A writer that holds the file is named as the reason, after --timeout seconds."""
     with closing(sqlite3.connect(whole, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
-        code, out, err = run("check", "x.db", "--timeout", "0")
+        code, out, err = run("check", "x.db", "--timeout", "0.01")
     assert (code, out) == (2, "")
     assert "locked" in err
     assert err.count("\n") == 1

@@ -13,7 +13,7 @@ from harel_schema.target import Target
 from harel_schema.transfer import Limits, ahead, copy, remote
 from harel_schema.transfer.access import open_database
 from harel_schema.transfer.behind import Writer
-from harel_schema.transfer.layout import Layout, Scan
+from harel_schema.transfer.layout import Layout, Query, Scan
 from harel_schema.transfer.pace import Pace
 from tests.support.proxy import Answer, Hang, Pass
 from tests.transfer.support import contents, edit, fetch
@@ -54,7 +54,7 @@ def test_rows_of_any_size_are_read(sqld_url):
     """Where a page would be larger than a response may be, it is read in smaller ones."""
     sizes = [*[10] * 240, *[1_400_000] * 12, *[10] * 30]
     fill(sqld_url, *sizes)
-    with open_database(Target.parse(sqld_url), read_only=True) as database:
+    with open_database(Target.parse(sqld_url), read_only=True, timeout=30) as database:
         runs = [run for _, run in database.scan([Scan(TABLE)])]
     assert [(key, len(blob)) for run in runs for key, blob in run] == list(enumerate(sizes, 1))
     assert max(sum(len(blob) for _, blob in run) for run in runs) < 10_000_000
@@ -67,7 +67,7 @@ def test_a_stream_is_kept_while_rows_wait(proxy, monkeypatch):
     monkeypatch.setattr(ahead, "_SILENCE", 0.01)
     ping = Hang(forward=True)
     # BEGIN, and three pages: one is taken, one waits for that, and one waits to wait.
-    with open_database(Target.parse(proxy.url), read_only=True) as database:
+    with open_database(Target.parse(proxy.url), read_only=True, timeout=30) as database:
         runs = database.scan([Scan(TABLE)])
         assert database.round_trip > 0
         proxy.script(Pass(), Pass(), Pass(), ping)
@@ -84,7 +84,7 @@ def test_a_stream_is_kept_while_rows_wait(proxy, monkeypatch):
 def test_a_reader_that_is_left_ends(sqld_url):
     """When the rows are not read to their end, no thread stays behind."""
     fill(sqld_url, *[20_000] * 250)
-    with open_database(Target.parse(sqld_url), read_only=True) as database:
+    with open_database(Target.parse(sqld_url), read_only=True, timeout=30) as database:
         runs = database.scan([Scan(TABLE)])
         next(runs)
         assert readers()
@@ -95,7 +95,7 @@ def test_a_reader_that_is_left_ends(sqld_url):
 @pytest.mark.usefixtures("way")
 def test_an_error_ends_the_rows(sqld_url):
     """What keeps the thread from reading is raised where the rows are taken."""
-    opened = open_database(Target.parse(sqld_url), read_only=True)
+    opened = open_database(Target.parse(sqld_url), read_only=True, timeout=30)
     with opened as database, pytest.raises(OperationalError, match="no such table: t"):
         list(database.scan([Scan(TABLE)]))
     assert not readers()
@@ -198,3 +198,29 @@ def test_the_order_of_a_descending_key(tmp_path, sqld_url, target_file):
     copy(source, sqld_url, all_tables=True, limits=Limits(rows=90))
     copy(sqld_url, target_file, all_tables=True)
     assert contents(target_file) == contents(source)
+
+
+def test_a_server_that_works_is_waited_for(proxy, monkeypatch):
+    """While a long request is under way the server is asked now and then whether it is there."""
+    hang = Hang()
+    asked = []
+
+    def ask():
+        asked.append(True)
+        if len(asked) == 3:
+            hang.release.set()
+        return True
+
+    with open_database(Target.parse(proxy.url), read_only=True, timeout=0.05) as database:
+        monkeypatch.setattr(database, "_is_there", ask)
+        proxy.script(hang)
+        # What hung is closed without an answer, and asked for again.
+        assert database.survey([Query("SELECT 7")]) == [[(7,)]]
+    assert len(asked) >= 3
+
+
+def test_one_silence_of_a_server_that_is_there_is_passed_over(proxy):
+    """A request that gets no answer is made again, when another one shows that it may get one."""
+    with open_database(Target.parse(proxy.url), read_only=True, timeout=1) as database:
+        proxy.script(Hang())
+        assert database.query(Query("SELECT 7")) == [(7,)]

@@ -184,7 +184,7 @@ def test_answers_that_get_lost(source, sqld, proxy, fault):
 def test_cut_at_every_byte_of_an_answer(proxy):
     """The answer to a batch may break off at any byte: then the ledger is asked."""
     table = Layout("t", ("x",), (0,), ("x",), ("BINARY",))
-    with open_database(Target.parse(proxy.url), read_only=False) as database:
+    with open_database(Target.parse(proxy.url), read_only=False, timeout=30) as database:
         ledger = Ledger(database, "harel")
         begin = [Query("CREATE TABLE t (x PRIMARY KEY)"), *ledger.begin("source", ["t"], b"run")]
         database.transact(begin, lambda: False)
