@@ -77,7 +77,22 @@ class Hang:
     release: threading.Event = field(default_factory=threading.Event)
 
 
-Fault = Pass | Cut | Drop | Answer | Hang
+@dataclass(frozen=True)
+class Late:
+    """Forward, and answer `seconds` later."""
+
+    seconds: float
+    ending: Ending = "keep"
+
+
+@dataclass(frozen=True)
+class Twice:
+    """Forward twice, as a gateway that tries again does, and send the second answer."""
+
+    ending: Ending = "keep"
+
+
+Fault = Pass | Cut | Drop | Answer | Hang | Late | Twice
 
 
 class Recorded(NamedTuple):
@@ -247,6 +262,13 @@ class _Handler(socketserver.StreamRequestHandler):
                     proxy.forward(request)
                 fault.arrived.set()
                 fault.release.wait()
+            case Late(seconds, ending):
+                answer = proxy.forward(request)
+                threading.Event().wait(seconds)
+                self.wfile.write(answer)
+            case Twice(ending):
+                proxy.forward(request)
+                self.wfile.write(proxy.forward(request))
         if ending == "reset":
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
