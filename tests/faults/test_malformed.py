@@ -1,0 +1,225 @@
+"""Whatever a verb is handed, it ends with 0, 1 or 2, in one line, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from harel_schema import LibsqlStore, cli, dbapi
+from harel_schema.errors import CursorError
+from harel_schema.models import Execution
+from harel_schema.testing import sqld_server
+from tests.cli.conftest import Ended
+from tests.faults.leaks import nothing_left
+from tests.faults.malformed import SECRET, command_lines, texts
+from tests.transfer.support import make_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+VERBS = cli.cli.list_commands(click.Context(cli.cli))
+LOOKING = {"check", "current", "diagram", "diff", "doctor", "history", "verify"}
+# What SQLite keeps beside a file belongs to whoever opens it.
+BESIDE = ("-wal", "-shm", "-journal", "-info", "-sync")
+CONTROL = r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory) -> Path:
+    """Return a folder with databases of several ages, small enough to be damaged everywhere."""
+    folder = tmp_path_factory.mktemp("originals")
+    make_source(folder / "head.db", executions=6)
+    for name in ("harel-0.3.1.db", "harel-0.9.0.db"):
+        shutil.copy(Path(__file__).parents[1] / "legacy" / name, folder)
+    (folder / "empty.db").touch()
+    # The driver keeps the files and threads of its first connection for as long as we live.
+    dbapi.connect(folder / "empty.db", driver="libsql").close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory, originals) -> Iterator[list[str]]:
+    """Yield the addresses of a server, of one that answers nonsense, and of none."""
+    command = [sys.executable, "-m", "tests.faults.nonsense"]
+    pipe = subprocess.PIPE
+    with (
+        sqld_server(tmp_path_factory.mktemp("sqld")) as server,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as nonsense,
+    ):
+        address = nonsense.stdout.readline().strip()
+        yield [server.url, f"{server.url}?authToken={SECRET}", address]
+        nonsense.stdin.close()
+
+
+def contents(folder: Path) -> dict[Path, str]:
+    """Return a digest of each file, without what SQLite keeps beside it."""
+    return {
+        path: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.iterdir()
+        if path.is_file() and not path.is_symlink() and not path.name.endswith(BESIDE)
+    }
+
+
+def check(line: list[str], ended: Ended, before: dict[Path, str], folder: Path) -> None:
+    """See that a run kept what is promised."""
+    said = f"{line}\n{ended}"
+    assert ended.code in (0, 1, 2), said
+    errors = re.findall(r"(?m)^error: .*$", ended.err)
+    if ended.code != 2:
+        assert errors == [], said
+    elif not of_several(ended):
+        assert len(errors) == 1, said
+    assert "Traceback" not in ended.out + ended.err, said
+    assert "a defect" not in ended.out + ended.err, said
+    assert "panicked" not in ended.err, said
+    assert SECRET not in ended.out + ended.err, said
+    assert not re.search(CONTROL, ended.out + ended.err), said
+    after = contents(folder)
+    kept = set(before) if unchanging(line, ended) else set(before) & written_nothing(line, folder)
+    assert {path for path in kept if after.get(path) != before[path]} == set(), said
+    for path in after:
+        assert path in before or SECRET.encode() not in path.read_bytes(), said
+
+
+def of_several(ended: Ended) -> bool:
+    """Tell whether a verb has said of each of several databases how it ended."""
+    return " databases: " in ended.out or '"summary"' in ended.out
+
+
+def unchanging(line: list[str], ended: Ended) -> bool:
+    """Tell whether this run must not have changed any file: it only looks, or it was refused."""
+    refused = ended.code == 2 and not of_several(ended)
+    return line[0] in LOOKING or "--dry-run" in line or refused
+
+
+def written_nothing(line: list[str], folder: Path) -> set[Path]:
+    """Return the files that a verb that writes does not write to: the source of a copy."""
+    return {folder / line[1]} if line[0] == "copy" else set()
+
+
+@pytest.fixture
+def try_verb(originals, servers, tmp_path, capfd, monkeypatch) -> Callable[[str, int], None]:
+    """Return what hands a verb one malformed command line after another."""
+    monkeypatch.setenv("TURSO_AUTH_TOKEN", SECRET)
+    numbers = iter(range(10**9))
+
+    def try_verb(verb: str, examples: int) -> None:
+        @settings(
+            max_examples=examples,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(st.data())
+        def run(data) -> None:
+            folder = tmp_path / str(next(numbers))
+            folder.mkdir()
+            os.chdir(folder)
+            line = data.draw(command_lines(verb, originals, folder, servers))
+            before = contents(folder)
+            capfd.readouterr()
+            with nothing_left(), warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                code = exit_code(line)
+            assert [str(each.message) for each in warned] == [], line
+            check(line, Ended(code, *capfd.readouterr()), before, folder)
+
+        run()
+
+    return try_verb
+
+
+def exit_code(line: list[str]) -> int:
+    """Run the command in this process."""
+    try:
+        cli.main(line)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    raise AssertionError(line)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_takes_anything(verb, try_verb) -> None:
+    """A few command lines of every kind."""
+    try_verb(verb, 10)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_takes_a_thousand(verb, try_verb) -> None:
+    """A thousand of them."""
+    try_verb(verb, 1000)
+
+
+def alone(line: list[str]) -> Ended:
+    """Run the command in a process of its own."""
+    code = "from harel_schema.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *line],
+        capture_output=True,
+        timeout=100,
+        check=False,
+        env=os.environ | {"TURSO_AUTH_TOKEN": SECRET},
+    )
+    return Ended(
+        done.returncode, *(s.decode("utf-8", "replace") for s in (done.stdout, done.stderr))
+    )
+
+
+@pytest.mark.parametrize("examples", [4, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.timeout(1800)
+def test_a_process_takes_anything(examples, originals, servers, tmp_path) -> None:
+    """The same in processes of their own, where interpreter and drivers end too."""
+    numbers = iter(range(10**9))
+
+    @settings(
+        max_examples=examples,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def run(data) -> None:
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        os.chdir(folder)
+        verb = data.draw(st.sampled_from(VERBS))
+        line = data.draw(command_lines(verb, originals, folder, servers))
+        before = contents(folder)
+        check(line, alone(line), before, folder)
+
+    run()
+
+
+@pytest.mark.parametrize("examples", [100, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_a_cursor_may_be_anything(examples) -> None:
+    """A text that no listing gave is `CursorError`, and never a page of something."""
+    with LibsqlStore("state.db") as store:
+        for number in range(3):
+            store.save(Execution(id=f"e{number}", definition_id="d"))
+        given_out = store.list_executions(limit=1).next_cursor
+
+        @settings(max_examples=examples)
+        @given(st.one_of(texts(), st.integers(0, len(given_out) - 1), st.text()))
+        def run(cursor) -> None:
+            if isinstance(cursor, int):
+                flipped = "A" if given_out[cursor] != "A" else "B"
+                cursor = given_out[:cursor] + flipped + given_out[cursor + 1 :]
+            if cursor in ("", given_out):
+                return
+            with pytest.raises(CursorError) as refused:
+                store.list_executions(limit=1, cursor=cursor)
+            assert str(refused.value).isprintable()
+
+        run()
