@@ -37,6 +37,7 @@ _VERBS = {
     "verify": "data",
     "move": "moving",
     "unfence": "moving",
+    "doctor": "doctor",
     "dev-server": "server",
     "completion": "completion",
 }

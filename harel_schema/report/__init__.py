@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harel_schema.report.differences import drift_text
+from harel_schema.report.doctor import doctor_text
 from harel_schema.report.document import to_json
 from harel_schema.report.fixes import fix_plan
 from harel_schema.report.github import github_annotations
@@ -31,6 +32,7 @@ __all__ = [
     "copy_text",
     "current_line",
     "current_text",
+    "doctor_text",
     "drift_html",
     "drift_markdown",
     "drift_text",

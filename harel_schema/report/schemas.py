@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harel_schema.doctor import Diagnosis
 from harel_schema.report.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DOCUMENTS", "json_schema"]
 
-DOCUMENTS: Final[dict[str, type[BaseModel]]] = {"drift": Comparison}
+DOCUMENTS: Final[dict[str, type[BaseModel]]] = {
+    "doctor": Diagnosis,
+    "drift": Comparison,
+}
 """The documents that have a published schema; ``drift`` is that of `check` and `diff`."""
 
 
