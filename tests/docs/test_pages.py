@@ -61,6 +61,8 @@ def python(scene: Scene, prelude: str, code: str, folder: Path) -> str:
     return scene.shown(done.stdout)
 
 
+# A page starts some twenty processes.
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", pages_with_blocks(), ids=lambda page: page.stem)
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     """Its blocks, in order, in one folder: each command prints what stands below it."""
