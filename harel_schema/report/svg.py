@@ -102,7 +102,8 @@ def drawing(diagram: Diagram, *, heading: bool) -> Element:
     sizes = [_size(box, lines) for box, lines in zip(diagram.boxes, rows, strict=True)]
     at = {box.name: number for number, box in enumerate(diagram.boxes)}
     plan = arrange(sizes, [_path(link, at, rows) for link in diagram.links])
-    title = f"{one_line(diagram.target)}: {verdict(diagram.differences, diagram.revision)}"
+    result = verdict(diagram.differences, diagram.revision)
+    title = f"{one_line(diagram.target)}: {result}"
     below = list(_legend(diagram, others=heading))
     top = 44 if heading else 0
     room = max([len(title) if heading else 0, *(len(text) for _, text in below)])
@@ -129,7 +130,7 @@ def drawing(diagram: Diagram, *, heading: bool) -> Element:
         height=f"{height:g}",
         class_="diagram",
         role="img",
-        aria_label=None if heading else title,
+        aria_label=None if heading else f"The schema: {result}",
         style=None if heading else f"min-width: {width * _LEAST:.0f}px",
     )
 

@@ -16,6 +16,7 @@ from harel_schema import migrate, report
 from harel_schema.drift import Difference, Drift, Kind, check
 from harel_schema.report.comparison import Comparison
 from harel_schema.report.schemas import DOCUMENTS, json_schema
+from tests.report.names import odd, reports
 from tests.support import schemas
 
 if TYPE_CHECKING:
@@ -51,34 +52,6 @@ def compared(*differences: Difference, **facts: object) -> Comparison:
     """Return a report of some differences."""
     drift = Drift(differences=differences, **facts)
     return Comparison.of(drift, "state.db", prefix="harel")
-
-
-# Any text, and the characters that mean something in one of the forms.
-odd = st.text() | st.text(alphabet="%\r\n:,|`<>@\\*_#[]\x1b\x00\u2028;-'\"a ")
-anything = st.builds(
-    Difference,
-    kind=st.sampled_from(Kind),
-    name=odd,
-    table=st.none() | odd,
-    expected=st.none() | odd,
-    found=st.none() | odd,
-    fix=st.none() | odd.map("DROP TABLE {};".format) | st.just("harel-schema upgrade"),
-    counts=st.booleans(),
-    rows=st.none() | st.integers(0, 99),
-    examples=st.lists(odd, max_size=5).map(tuple),
-)
-reports = st.builds(
-    Comparison.of,
-    st.builds(
-        Drift,
-        differences=st.lists(anything, max_size=4).map(tuple),
-        others=st.lists(odd, max_size=3).map(tuple),
-        revision=st.sampled_from([None, "0001"]),
-    ),
-    st.sampled_from(["state.db", "/var/a b/ü%.db", "https://host:8080/ns", ":memory:"]),
-    prefix=st.just("harel"),
-    against=st.sampled_from([None, "other.db"]),
-)
 
 
 def test_text_is_for_people() -> None:
