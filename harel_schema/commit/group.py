@@ -55,13 +55,20 @@ T = TypeVar("T")
 
 def take(waiting: deque[S]) -> list[S]:
     """Remove the next group from `waiting`: from the oldest on, as many as may share."""
-    group = [waiting.popleft()]
-    size = group[0].unit.size
-    while waiting and len(group) < MAX_UNITS:
-        size += waiting[0].unit.size
-        if size > MAX_BYTES:
+    group = _next(waiting)
+    for _ in group:
+        waiting.popleft()
+    return group
+
+
+def _next(waiting: deque[S]) -> list[S]:
+    group: list[S] = []
+    size = 0
+    for each in waiting:
+        size += each.unit.size
+        if group and (size > MAX_BYTES or len(group) == MAX_UNITS):
             break
-        group.append(waiting.popleft())
+        group.append(each)
     return group
 
 
@@ -76,9 +83,9 @@ class _Ticket:
         self.wake: threading.Lock | None = None
 
     def rouse(self) -> None:
-        wake, self.wake = self.wake, None
-        if wake is not None:
-            wake.release()
+        """Wake the thread, under the mutex of the group; again does nothing."""
+        if self.wake is not None and self.wake.locked():
+            self.wake.release()
 
 
 Prepare: TypeAlias = Callable[[Sequence[Unit[Any]]], Attempt]
@@ -89,7 +96,8 @@ class Group:
 
     An interrupt (KeyboardInterrupt, or any BaseException that is no Exception) reaches only the
     caller in whose thread it was raised. Its unit is withdrawn if it had not begun; the others
-    go on with the next leader.
+    go on with the next leader. It may come between any two lines. So each change of the queue may
+    be made again (`_leave`), and a unit is always in the queue or in the group that runs.
     """
 
     def __init__(self, prepare: Prepare) -> None:
@@ -153,10 +161,12 @@ class Group:
     def _lead(self, ticket: _Ticket) -> None:
         self._gather()
         with self._mutex:
-            group = take(self._waiting)
+            group = _next(self._waiting)
             self._shared = len(group) > 1
             attempt = self._prepare([each.unit for each in group])
             self._running = (group, attempt)
+            for _ in group:
+                self._waiting.popleft()
         try:
             attempt.run()
         except Exception as exc:  # noqa: BLE001 - it is raised in every caller's thread
@@ -173,7 +183,8 @@ class Group:
                     each.outcome = outcome
                     each.rouse()
             else:
-                self._waiting.extendleft(each for each in reversed(group) if each is not leader)
+                back = [each for each in group if each is not leader and each not in self._waiting]
+                self._waiting.extendleft(reversed(back))
             self._running = None
             self._hand_over()
 
@@ -191,3 +202,6 @@ class Group:
                 self._waiting.remove(ticket)
             if self._leader is ticket:
                 self._hand_over()
+            elif self._leader is not None:
+                # It may have been interrupted in handing over.
+                self._leader.rouse()

@@ -42,12 +42,14 @@ class Transaction:
                 self._connection.begin("IMMEDIATE")
                 decided = self._apart()
             self._finish(decided)
+            settle(self.units, decided)
         except _Killed as killed:
             return self._without(killed)
         except BaseException:
             self._roll_back()
+            if self.outcomes is not None:
+                settle(self.units, self.outcomes)
             raise
-        settle(self.units, decided)
         return decided
 
     def _together(self) -> list[Outcome] | None:
@@ -105,16 +107,18 @@ class Transaction:
             # An interrupt is no answer of the database: the transaction's end is.
             if not isinstance(exc, Exception) and not self._connection.in_transaction:
                 self.outcomes = decided
-                settle(self.units, decided)
             raise
 
     def _without(self, killed: _Killed) -> list[Outcome]:
         """Run the others again: the whole transaction died of one unit (RAISE(ROLLBACK))."""
-        others = [unit for at, unit in enumerate(self.units) if at != killed.at]
-        decided = Transaction(self._connection, others).run()
-        decided.insert(killed.at, killed.outcome)
-        self.outcomes = decided
-        return decided
+        at = killed.at
+        others = Transaction(self._connection, [*self.units[:at], *self.units[at + 1 :]])
+        try:
+            decided = others.run()
+        finally:
+            if others.outcomes is not None:
+                self.outcomes = [*others.outcomes[:at], killed.outcome, *others.outcomes[at:]]
+        return [*decided[:at], killed.outcome, *decided[at:]]
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:

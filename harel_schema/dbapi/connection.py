@@ -13,7 +13,7 @@ from harel_schema.dbapi.cursor import Cursor
 from harel_schema.dbapi.statements import Kind, Statement, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -121,8 +121,8 @@ class Connection:
         None for a statement whose table does not exist. On a server this is ONE request, unless
         the answer is larger than the server sends in one.
         """
-        with self._using() as session:
-            return session.run_reads([read(sql) for sql in statements])
+        with self._turn():
+            return self._session.run_reads([read(sql) for sql in statements])
 
     def begin(self, mode: str | None = None) -> None:
         """Begin a transaction: in `mode`, else in that of `isolation_level`, else IMMEDIATE.
@@ -130,11 +130,8 @@ class Connection:
         Raises `OperationalError` when one is open, `BusyError` when the lock was not to be had.
         """
         statement = _BEGIN[_mode(mode or self._isolation_level or "IMMEDIATE")]
-        session = self._acquire()
-        try:
-            session.run(statement, (), None)
-        finally:
-            self._lock.release()
+        with self._turn():
+            self._session.run(statement, (), None)
 
     def execute_all(
         self, statements: Iterable[tuple[str, Parameters]], *, must_change: bool = False
@@ -144,11 +141,8 @@ class Connection:
         For a transaction that holds the write lock, so begun IMMEDIATE: nothing is waited for. With
         `must_change` the first statement decides: when it changed no row, no other is run.
         """
-        session = self._acquire()
-        try:
-            return session.run_all(statements, must_change=must_change)
-        finally:
-            self._lock.release()
+        with self._turn():
+            return self._session.run_all(statements, must_change=must_change)
 
     def commit(self) -> None:
         """Commit the transaction; does nothing outside of one.
@@ -164,8 +158,8 @@ class Connection:
 
     def sync(self) -> None:
         """Bring an embedded replica up to date; `NotSupportedError` for any other database."""
-        with self._using() as session:
-            session.sync()
+        with self._turn():
+            self._session.sync()
 
     def interrupt(self) -> None:
         """Stop the statement that another thread runs, which raises `OperationalError` there.
@@ -183,8 +177,8 @@ class Connection:
 
         `NotSupportedError` unless by `sqlite3`.
         """
-        with self._using() as session:
-            create = getattr(session, "create_function", None)
+        with self._turn():
+            create = getattr(self._session, "create_function", None)
             if create is None:
                 raise errors.NotSupportedError(f"{self.driver} cannot call functions of Python")
             create(name, narg, function, deterministic=deterministic)
@@ -193,9 +187,9 @@ class Connection:
         """Close the connection; what is not committed is rolled back. May be called again."""
         if self._refusal is not None:
             return
-        with self._using() as session:
+        with self._turn():
             self._refusal = _CLOSED
-            session.close()
+            self._session.close()
 
     def __enter__(self) -> Self:
         self._check()
@@ -223,32 +217,24 @@ class Connection:
                 self._session.discard()
 
     def _end(self, statement: Statement) -> None:
-        session = self._acquire()
-        try:
-            if session.in_transaction:
-                session.run(statement, (), None)
-        finally:
-            self._lock.release()
+        with self._turn():
+            if self._session.in_transaction:
+                self._session.run(statement, (), None)
 
     def _roll_back_quietly(self) -> None:
         # The error that led here says more than one of the rollback would.
         with contextlib.suppress(errors.Error):
             self.rollback()
 
-    def _acquire(self) -> Session:
-        """Return the session for one call of one thread; release `_lock` when it is done."""
-        self._check()
-        if not self._lock.acquire(blocking=False):
-            raise errors.ProgrammingError("two threads use the connection at once")
-        return self._session
+    def _turn(self) -> threading.Lock:
+        """Return the lock to hold while one call of one thread uses the session.
 
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[Session]:
-        session = self._acquire()
-        try:
-            yield session
-        finally:
-            self._lock.release()
+        By ``with``: an interrupt may come after a call of `acquire`, and then nobody releases it.
+        """
+        self._check()
+        if self._lock.locked():
+            raise errors.ProgrammingError("two threads use the connection at once")
+        return self._lock
 
     def _check(self) -> None:
         if self._refusal is not None:

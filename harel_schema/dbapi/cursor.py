@@ -52,14 +52,12 @@ class Cursor:
         statement = read_one(sql)
         values = bind(statement, parameters)
         connection = self.connection
-        session = connection._acquire()
-        try:
+        with connection._turn():
             self._reset()
             if statement.kind is Kind.EMPTY:
                 return self
-            result = session.run(statement, values, connection._mode_to_begin(statement))
-        finally:
-            connection._lock.release()
+            begin = connection._mode_to_begin(statement)
+            result = connection._session.run(statement, values, begin)
         self.description = result.description
         self.rowcount = result.rowcount
         self._rows, self._more = result.rows, result.more
@@ -77,11 +75,11 @@ class Cursor:
         if statement.kind is not Kind.WRITE:
             raise ProgrammingError("executemany() runs INSERT, REPLACE, UPDATE and DELETE only")
         connection = self.connection
-        with connection._using() as session:
+        with connection._turn():
             self._reset()
             begin = connection._mode_to_begin(statement)
             rows = (bind(statement, each) for each in parameters)
-            self.rowcount = session.run_many(statement, rows, begin)
+            self.rowcount = connection._session.run_many(statement, rows, begin)
         return self
 
     def executescript(self, script: str) -> Self:
@@ -94,9 +92,9 @@ class Cursor:
         statements = [read(part) for part in split(script)]
         for statement in statements:
             bind(statement, ())
-        with self.connection._using() as session:
+        with self.connection._turn():
             self._reset()
-            session.run_script(statements)
+            self.connection._session.run_script(statements)
         return self
 
     def fetchone(self) -> Row | None:
@@ -179,7 +177,7 @@ class Cursor:
         """Read the next rows; tell whether there were any."""
         if self._more is None:
             return False
-        with self.connection._using():
+        with self.connection._turn():
             rows = self._more()
         if not rows:
             self._more = None

@@ -158,17 +158,9 @@ def test_a_conflict_leaves_no_trace(store) -> None:
 
 
 @pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
-def test_threads_find_each_other(driver, monkeypatch) -> None:
+def test_threads_find_each_other(driver) -> None:
     """Threads that commit at once share transactions, also where the driver holds the GIL."""
     sizes: list[int] = []
-    taken = group.take
-
-    def counted(waiting: Any) -> Any:
-        found = taken(waiting)
-        sizes.append(len(found))
-        return found
-
-    monkeypatch.setattr(group, "take", counted)
     barrier = threading.Barrier(16)
     with LibsqlStore("state.db", driver=driver) as store, ThreadPoolExecutor(16) as pool:
 

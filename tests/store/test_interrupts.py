@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import linecache
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import harel_schema
 from harel_schema import AsyncLibsqlStore, LibsqlStore
 from harel_schema.errors import ConnectionLost, Error, StoreError
 from harel_schema.models import Event, Execution
@@ -23,6 +28,9 @@ from tests.support.proxy import FaultyProxy, Hang
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
+
+OURS = str(Path(harel_schema.__file__).parent)
 
 
 class Interrupt(BaseException):
@@ -106,6 +114,53 @@ def test_an_interrupt_anywhere_leaves_the_store_whole(store, after) -> None:
             break
     assert 8 < call < 99
     assert exe.version == (3 if after else 2)
+
+
+@contextmanager
+def interrupted_at(line: int) -> Iterator[list[str]]:
+    """Let the `line`-th line of ours that this thread runs raise; yield where that was."""
+    lines, where = count(1), list[str]()
+
+    def trace(frame: FrameType, event: str, _arg: object) -> Any:
+        code = frame.f_code
+        text = linecache.getline(code.co_filename, frame.f_lineno).lstrip()
+        # Leaving a `with` block is no place: Python looks for signals only once the lock is free.
+        if event == "line" and not text.startswith("with ") and next(lines) == line:
+            where.append(f"{code.co_filename}:{frame.f_lineno} {text}")
+            raise Interrupt
+        return trace
+
+    def enter(frame: FrameType, _event: str, _arg: object) -> Any:
+        return trace if frame.f_code.co_filename.startswith(OURS) else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield where
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("company", [0, 2])
+def test_an_interrupt_at_any_line(store, company) -> None:
+    """The version tells what is stored, and the others who commit meanwhile are not held up."""
+    for line in range(1, 5000, 1 + 2 * company):
+        exe, others = new(f"e{line}"), [new(f"o{line}-{at}") for at in range(company)]
+        with ThreadPoolExecutor(max(company, 1)) as pool:
+            saves = [pool.submit(store.save, other) for other in others]
+            with suppress(Interrupt), interrupted_at(line) as where:
+                store.commit(exe, [(exe.id, Event(kind="k"))], "ev")
+            assert [save.result(20) for save in saves] == [None] * company, where
+        for each in (exe, *others):
+            stored = store.load(each.id)
+            assert each.version == (stored.version if stored else 0), where
+        assert all(other.version == 1 for other in others), where
+        assert [e for e in store.pending_outbox() if e.target_id == exe.id][exe.version :] == []
+        assert not store._backend._connection.in_transaction, where
+        if not where:
+            break
+    assert exe.version == 1
+    assert 60 < line < 4999
 
 
 def test_an_interrupted_leader_takes_nobody_with_it(store) -> None:
