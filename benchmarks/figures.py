@@ -63,7 +63,7 @@ class Figure:
 def show(figure: Figure) -> None:
     """Print a figure, and keep it for `run.py`."""
     what, value, beside, ratio, goal = figure.cells
-    print(f"{what:<34} {value:>16}  {beside:<38} {ratio:<22} {goal}".rstrip(), flush=True)
+    print(f"{what:<44} {value:>10}  {beside:<38} {ratio:<22} {goal}".rstrip(), flush=True)
     if path := os.environ.get(VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(figure)) + "\n")

@@ -3,8 +3,8 @@
     python benchmarks/move.py [MEGABYTES …]
 
 Moves a file of each size (100 and 1000 MB) to a server on this machine, while another process
-makes 200 commits a second to it on harel's own SqliteStore; prints the pause that the move
-reports and the longest commit that the writer saw. Then commits to a file without and with the
+makes 200 commits a second to it on harel's own SqliteStore; shows the pause that the move
+reports (the ratio is seconds) and the longest commit that the writer saw. Then commits to a file without and with the
 change log, alternating, on our store and on harel's, one by one.
 """
 
@@ -25,6 +25,7 @@ from typing import Any
 
 os.environ.setdefault("RUST_LOG", "off")
 
+from figures import Figure, show
 from harel.engine.execution import Execution
 from harel.engine.store import SqliteStore, TimerOp
 from harel.spec.states import Event
@@ -101,13 +102,12 @@ def pause(folder: Path, megabytes: int) -> None:
         longest, commits, seconds = results.get()
         process.join()
     end = report.switch
-    print(
-        f"{megabytes:>5} MB: moved in {report.seconds:.1f} s, {end.changes + end.last_changes:,} "
-        f"changes carried over, {end.last_changes} of them under the lock; "
-        f"pause {end.pause * 1000:.0f} ms (fence {end.fence_pause * 1000:.0f} ms); "
-        f"writer: {commits / seconds:.0f} commits/s, longest {longest * 1000:.0f} ms",
-        flush=True,
-    )
+    waited = end.pause * 1000
+    beside = f"{commits / seconds:.0f} commits/s, the longest {longest * 1000:.0f} ms"
+    what = f"pause of a move, {megabytes:,} MB"
+    show(Figure(what, f"{waited:.0f} ms", beside, end.pause, goal=2, most=True))
+    carried = f"{end.changes + end.last_changes:,} changes carried over"
+    show(Figure("  the whole of it", f"{report.seconds:.1f} s", carried))
 
 
 def cost(folder: Path, name: str, make: Any) -> None:
@@ -136,7 +136,8 @@ def cost(folder: Path, name: str, make: Any) -> None:
         with closing(Source(target, "harel", PATIENCE)) as source:
             source.clear()
     plain, logged_ = (statistics.median(all_times[key]) * 1e6 for key in (False, True))
-    print(f"{name}: {plain:.0f} us a commit, {logged_:.0f} us with the change log", flush=True)
+    what = f"a commit with the change log, {name}"
+    show(Figure(what, f"{logged_:.0f} us", f"without {plain:.0f} us", logged_ / plain))
 
 
 def main() -> None:
