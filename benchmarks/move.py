@@ -4,8 +4,8 @@
 
 Moves a file of each size (100 and 1000 MB) to a server on this machine, while another process
 makes 200 commits a second to it on harel's own SqliteStore; shows the pause that the move
-reports (the ratio is seconds) and the longest commit that the writer saw. Then commits to a file without and with the
-change log, alternating, on our store and on harel's, one by one.
+reports (the ratio is seconds) and the longest commit that the writer saw. Then commits to a file
+without and with the change log, alternating, on our store and on harel's, one by one.
 """
 
 from __future__ import annotations
