@@ -9,6 +9,7 @@ import json
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from harel_schema import models, paging
@@ -95,14 +96,16 @@ class Calls:
 
     def load(self, execution_id: str) -> Read[models.Execution | None]:
         """Read an execution, or None."""
-        return Read((self.sql.load, (execution_id,)), self._execution)
+        return Read((self.sql.load, (execution_id,)), partial(self._execution, execution_id))
 
     def load_for_event(
         self, execution_id: str, event_id: str
     ) -> Read[tuple[models.Execution | None, bool]]:
         """Read an execution and whether it has processed the event."""
         args = (execution_id, execution_id, event_id)
-        return Read((self.sql.load_for_event, args), self._execution_and_processed)
+        return Read(
+            (self.sql.load_for_event, args), partial(self._execution_and_processed, execution_id)
+        )
 
     def is_processed(self, execution_id: str, event_id: str) -> Read[bool]:
         """Read whether an execution has processed an event."""
@@ -141,7 +144,7 @@ class Calls:
 
     def read_trace(self, execution_id: str) -> Read[list[dict[str, Any]]]:
         """Read the steps of a trace, oldest first."""
-        return Read((self.sql.read_trace, (execution_id,)), _trace)
+        return Read((self.sql.read_trace, (execution_id,)), partial(self._trace, execution_id))
 
     def pending_outbox(self, limit: int | None) -> Read[list[models.OutboxEntry]]:
         """Read what waits for delivery, oldest first."""
@@ -183,24 +186,45 @@ class Calls:
                 remedy=upgrade_command(self.sql.prefix),
             ) from exc
 
-    def _execution(self, rows: Sequence[Row]) -> models.Execution | None:
-        if not rows:
-            return None
-        execution: models.Execution = self._codec.execution.model_validate_json(rows[0][0])
-        return execution
+    def _execution(self, execution_id: str, rows: Sequence[Row]) -> models.Execution | None:
+        return self._decoded_execution(execution_id, rows[0][0]) if rows else None
 
-    def _execution_and_processed(self, rows: Sequence[Row]) -> tuple[models.Execution | None, bool]:
+    def _execution_and_processed(
+        self, execution_id: str, rows: Sequence[Row]
+    ) -> tuple[models.Execution | None, bool]:
         data, processed = rows[0]
         if data is None:
             return None, False
-        return self._codec.execution.model_validate_json(data), bool(processed)
+        return self._decoded_execution(execution_id, data), bool(processed)
+
+    def _decoded_execution(self, execution_id: str, data: object) -> models.Execution:
+        read = self._codec.execution.model_validate_json
+        execution: models.Execution = self._decoded(read, data, "executions", execution_id)
+        return execution
+
+    def _decoded(self, read: Callable[[Any], T], value: object, table: str, key: object) -> T:
+        """Return what a cell means. Raises `StoreError`, with its row, where it means nothing."""
+        try:
+            return read(value)
+        except (TypeError, ValueError) as exc:
+            raise StoreError(
+                f"harel did not write the row {key!r} of {self.sql.prefix}_{table}",
+                remedy="see what `harel-schema check --data` says of it",
+            ) from exc
 
     def _page(self, rows: Sequence[Row], limit: int, filters: list[Any]) -> models.ExecutionPage:
         names = (
             "id", "definition_id", "version", "status",
             "outcome", "active_path", "parent_id", "finished_at",
         )  # fmt: skip
-        items = [self._codec.summary(**dict(zip(names, row, strict=True))) for row in rows[:limit]]
+
+        def summary(row: Row) -> models.ExecutionSummary:
+            made: models.ExecutionSummary = self._codec.summary(
+                **dict(zip(names, row, strict=True))
+            )
+            return made
+
+        items = [self._decoded(summary, row, "executions", row[0]) for row in rows[:limit]]
         more = bool(items) and len(rows) > limit
         following = paging.encode(items[-1].id, filters) if more else None
         page: models.ExecutionPage = self._codec.page(items=items, next_cursor=following)
@@ -208,21 +232,27 @@ class Calls:
 
     def _outbox(self, rows: Sequence[Row]) -> list[models.OutboxEntry]:
         read = self._codec.event.model_validate_json
-        return [self._codec.outbox_entry(seq, to, read(event)) for seq, to, event in rows]
+        return [
+            self._codec.outbox_entry(seq, to, self._decoded(read, event, "outbox", seq))
+            for seq, to, event in rows
+        ]
 
     def _spawns(self, rows: Sequence[Row]) -> list[models.SpawnEntry]:
         make = self._codec.spawn_entry
-        return [make(*row[:4], json.loads(row[4])) for row in rows]
+        return [make(*row[:4], self._decoded(json.loads, row[4], "spawns", row[0])) for row in rows]
+
+    def _trace(self, execution_id: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        def step(row: Row) -> dict[str, Any]:
+            idx, entry = row
+            return {**json.loads(entry), "index": idx}
+
+        return [self._decoded(step, row, "trace", (execution_id, row[0])) for row in rows]
 
 
 def _limit(limit: int | None) -> int:
     if limit is not None and limit < 0:
         raise ValueError(f"limit must not be negative, not {limit}")
     return -1 if limit is None else limit
-
-
-def _trace(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [{**json.loads(entry), "index": idx} for idx, entry in rows]
 
 
 def _column(rows: Sequence[Row]) -> list[Any]:

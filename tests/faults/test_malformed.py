@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from harel_schema import LibsqlStore, cli, dbapi
-from harel_schema.errors import CursorError
-from harel_schema.models import Execution
+from harel_schema.errors import CursorError, HarelSchemaError
+from harel_schema.models import Event, Execution
 from harel_schema.testing import sqld_server
 from tests.cli.conftest import Ended
 from tests.faults.leaks import nothing_left
-from tests.faults.malformed import SECRET, command_lines, texts
+from tests.faults.malformed import SECRET, command_lines, files, texts
 from tests.transfer.support import make_source
 
 if TYPE_CHECKING:
@@ -223,3 +224,30 @@ def test_a_cursor_may_be_anything(examples) -> None:
             assert str(refused.value).isprintable()
 
         run()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("examples", [15, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
+def test_a_store_opens_anything(driver, examples, originals, tmp_path) -> None:
+    """A store works on a file, or says what is wrong with an error of ours, and leaves nothing."""
+    numbers = iter(range(10**9))
+
+    @settings(
+        max_examples=examples, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    )
+    @given(st.data())
+    def run(data) -> None:
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        path = folder / data.draw(files(originals, folder))
+        with nothing_left(), warnings.catch_warnings(), suppress(HarelSchemaError):
+            warnings.simplefilter("ignore")
+            with LibsqlStore(path, driver=driver) as store:
+                store.load("e0001")
+                store.commit(Execution(id="new", definition_id="d"), [(None, Event(kind="k"))])
+                store.list_executions()
+                store.pending_outbox()
+                store.read_trace("e0001")
+
+    run()
