@@ -13,7 +13,7 @@ from harel_schema.backends.server import TOO_LARGE, ReplicaFile
 from harel_schema.commit.batch import answers, questions
 from harel_schema.commit.flow import Ask, Wait, commit
 from harel_schema.commit.tasks import TaskGroup
-from harel_schema.errors import Error, NotSupportedError
+from harel_schema.errors import Error, NotSupportedError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,20 +32,37 @@ class OnServer:
     in_transaction = False  # each request is a whole one
 
     def __init__(self, given: Options) -> None:
-        self.client = hrana.AsyncClient(
-            str(given.server.url),
-            auth_token=given.server.auth_token,
-            timeout=given.request_timeout,
-        )
+        self._given = given
         self._timeout = given.timeout
         self._lag = Lag()
-        self._group = TaskGroup(self.commit)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def open(self) -> None:
         """There is nothing to open before the first request."""
+        self._use_loop()
+
+    def _use_loop(self) -> None:
+        """Go on in this event loop, to which sockets and futures belong, when the last is closed.
+
+        Raises `StoreError` while that one runs.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return
+        if self._loop is not None and not self._loop.is_closed():
+            raise StoreError(
+                "the store is used by another event loop", remedy="open one in each event loop"
+            )
+        self._loop = loop
+        server = self._given.server
+        self.client = hrana.AsyncClient(
+            str(server.url), auth_token=server.auth_token, timeout=self._given.request_timeout
+        )
+        self._group = TaskGroup(self.commit)
 
     async def read(self, statement: Statement) -> Sequence[Row]:
         """Return every row of a query; see `Backend`."""
+        self._use_loop()
         rows = None if self._lag.unknown else await self._read_here(self._lag.query(statement))
         if rows is not None:
             return rows
@@ -63,6 +80,7 @@ class OnServer:
 
     async def submit(self, unit: Unit[T]) -> T:
         """Commit a unit; see `Backend`."""
+        self._use_loop()
         return await self._group.submit(unit)
 
     async def sync(self) -> None:
@@ -71,6 +89,7 @@ class OnServer:
 
     async def close(self) -> None:
         """Let go of the connection; see `Backend`."""
+        self._use_loop()
         await self._group.finish()
         await self.client.close()
 
@@ -111,6 +130,7 @@ class OnReplica(OnServer):
 
     async def open(self) -> None:
         """Open the file; see `Backend`."""
+        await super().open()
         await self._file.open()
 
     async def read(self, statement: Statement) -> Sequence[Row]:

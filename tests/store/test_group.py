@@ -169,7 +169,13 @@ def test_threads_find_each_other(driver) -> None:
             for _ in range(20):
                 store.save(exe)
 
-        sizes.clear()
+        prepare = store._group._prepare
+
+        def counted(units: Any) -> Any:
+            sizes.append(len(units))
+            return prepare(units)
+
+        store._group._prepare = counted
         list(pool.map(commits, [new(f"e{at}") for at in range(16)]))
     assert sum(sizes) == 16 * 20
     assert len(sizes) < 16 * 20 / 2

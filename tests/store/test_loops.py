@@ -1,0 +1,65 @@
+"""An async store and the event loops of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+
+from harel_schema import AsyncLibsqlStore
+from harel_schema.errors import StoreError
+from harel_schema.models import Execution
+from tests.store.conftest import arguments
+
+
+def new(name: str) -> Execution:
+    """Return an execution that no store has."""
+    return Execution(id=name, definition_id="d")
+
+
+async def opened(settings: dict[str, Any]) -> AsyncLibsqlStore:
+    """Return a store that has committed, and is about to commit again when its loop is closed."""
+    store = await AsyncLibsqlStore.create(**settings)
+    await store.save(new("a"))
+    asyncio.create_task(store.save(new("late")))  # noqa: RUF006 - the loop takes it with it
+    return store
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("mode", ["libsql", "sqlite3", "memory", "remote", "replica"])
+def test_a_store_goes_on_in_the_next_event_loop(request, mode) -> None:
+    """A store that outlives its loop commits and reads in the next one, and closes there."""
+    store = asyncio.run(opened(arguments(request, mode)))
+
+    async def go_on() -> None:
+        exe = new("b")
+        await asyncio.gather(store.save(exe), *(store.save(new(f"c{at}")) for at in range(5)))
+        assert await store.load("b") == exe
+        assert (await store.load("a")).version == 1
+        await store.close()
+
+    asyncio.run(go_on())
+    # The sockets of a loop that is closed can only be dropped; Python says so, here and not later.
+    gc.collect()
+
+
+@pytest.mark.parametrize("mode", ["remote", "replica"])
+async def test_two_loops_at_once_need_a_store_each(request, mode) -> None:
+    """Sockets and futures belong to a loop: the second one gets a clear error, and none hangs."""
+    async with await AsyncLibsqlStore.create(**arguments(request, mode)) as store:
+        with pytest.raises(StoreError, match="another event loop"):
+            await asyncio.to_thread(asyncio.run, store.save(new("e")))
+        await store.save(new("e"))
+
+
+@pytest.mark.parametrize("mode", ["libsql", "sqlite3", "memory"])
+async def test_two_loops_share_a_local_store(request, mode) -> None:
+    """A file is used by a thread of the store's own, so any loop may ask it."""
+    async with await AsyncLibsqlStore.create(**arguments(request, mode)) as store:
+        await asyncio.gather(
+            *(asyncio.to_thread(asyncio.run, store.save(new(f"e{at}"))) for at in range(4)),
+            store.save(new("mine")),
+        )
+        assert len(await store.ids_with_prefix("e")) == 4
