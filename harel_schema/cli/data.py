@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,15 +11,14 @@ from harel_schema import report, transfer
 from harel_schema import verify as verification
 from harel_schema._version import __version__
 from harel_schema.cli.options import (
+    PAGES,
     Format,
     Output,
-    format_option,
     output_options,
+    page_options,
     pair_options,
     prefix_option,
-    quiet_option,
     resolve_pair,
-    save_option,
     save_report,
 )
 from harel_schema.cli.progress import progress_bar
@@ -35,7 +34,6 @@ __all__ = ["copy", "verify"]
 
 _GOES_ON = "run the same command again: it goes on where this one stopped"
 _NOTHING = "nothing was written"
-_ENDINGS: Final = {".txt": "text", ".json": "json", ".html": "html"}
 
 
 @click.command()
@@ -99,9 +97,7 @@ def copy(
     show_default=True,
     help="How many differing rows of a table are shown.",
 )
-@quiet_option
-@save_option(_ENDINGS)
-@format_option("text", "json", "html")
+@page_options
 @wait_option
 def verify(
     *,
@@ -140,7 +136,7 @@ def verify(
         "json": partial(report.to_json, result, equal=result.equal),
         "html": partial(report.verify_html, result, version=__version__),
     }
-    save_report(forms, save, _ENDINGS)
+    save_report(forms, save, PAGES)
     click.echo(forms[format_]().rstrip("\n"))
     if quick:
         output.note(verification.BLIND_SPOT)

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from harel_schema import doctor as examining
 from harel_schema import report
+from harel_schema._version import __version__
 from harel_schema.cli.options import (
+    PAGES,
     Format,
     Output,
     database_options,
-    output_options,
+    page_options,
     prefix_option,
     resolve_target,
+    save_report,
     wants_color,
 )
 from harel_schema.cli.progress import progress_bar
 from harel_schema.cli.waits import wait_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["doctor"]
 
@@ -58,7 +66,7 @@ _DEFAULT = examining.Thresholds()
     help="Measure ages by the clock: the workers are meant to be running. Else they are measured "
     "at the newest commit, so that a backup raises no alarm.",
 )
-@output_options
+@page_options
 @wait_option
 def doctor(
     *,
@@ -71,6 +79,7 @@ def doctor(
     live: bool,
     timeout: float,
     format_: Format,
+    save: tuple[Path, ...],
     quiet: bool,
 ) -> int:
     """Examine the store in TARGET: is it sound, what waits, how large is it? Changes nothing.
@@ -94,5 +103,14 @@ def doctor(
             timeout=timeout,
             progress=progress,
         )
-    output.result(result, report.doctor_text(result, color=wants_color(sys.stdout)))
+    forms = {
+        "text": partial(report.doctor_text, result),
+        "json": partial(report.to_json, result),
+        "html": partial(report.doctor_html, result, version=__version__),
+    }
+    save_report(forms, save, PAGES)
+    if format_ == "text":
+        click.echo(report.doctor_text(result, color=wants_color(sys.stdout)))
+    else:
+        click.echo(forms[format_]().rstrip("\n"))
     return 0 if result.sound else 1

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO, TypeAlias, TypeVar
+from typing import Final, Literal, TextIO, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,12 +18,14 @@ from harel_schema.names import DEFAULT_PREFIX, check_prefix
 from harel_schema.target import TOKEN_VARIABLES, Target, with_environment_token
 
 __all__ = [
+    "PAGES",
     "TARGET_VARIABLE",
     "Format",
     "Output",
     "complete_file",
     "database_options",
     "output_options",
+    "page_options",
     "pair_options",
     "prefix_option",
     "quiet_option",
@@ -37,6 +39,10 @@ __all__ = [
 ]
 
 Format: TypeAlias = Literal["text", "json", "html"]
+
+PAGES: Final = {".txt": "text", ".json": "json", ".html": "html"}
+"""The endings of files to which `page_options` lets a report be saved, and the form of each."""
+
 _F = TypeVar("_F", bound=Callable[..., object])
 
 TARGET_VARIABLE = "HAREL_SCHEMA_TARGET"
@@ -136,6 +142,12 @@ def output_options(function: _F) -> _F:
 def quiet_option(function: _F) -> _F:
     """Add `--quiet`."""
     return click.option("-q", "--quiet", is_flag=True, help="No progress, no notes.")(function)
+
+
+def page_options(function: _F) -> _F:
+    """Add `--format`, with a page of HTML among the forms, `--save` and `--quiet`."""
+    function = format_option("text", "json", "html")(quiet_option(function))
+    return save_option(PAGES)(function)
 
 
 def format_option(*forms: str) -> Callable[[_F], _F]:

@@ -7,7 +7,7 @@ from harel_schema.report.doctor import doctor_text
 from harel_schema.report.document import to_json
 from harel_schema.report.fixes import fix_plan
 from harel_schema.report.github import github_annotations
-from harel_schema.report.html import drift_html, verify_html
+from harel_schema.report.html import doctor_html, drift_html, verify_html
 from harel_schema.report.markdown import drift_markdown
 from harel_schema.report.mermaid import mermaid
 from harel_schema.report.moving import abort_text, move_text, unfence_text
@@ -32,6 +32,7 @@ __all__ = [
     "copy_text",
     "current_line",
     "current_text",
+    "doctor_html",
     "doctor_text",
     "drift_html",
     "drift_markdown",

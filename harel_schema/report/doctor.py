@@ -10,7 +10,7 @@ from harel_schema.report.words import count, size
 if TYPE_CHECKING:
     from harel_schema.doctor import Diagnosis, Figures
 
-__all__ = ["doctor_text"]
+__all__ = ["doctor_text", "doctor_verdict"]
 
 _COLORS: Final = {"error": 31, "warning": 33, "note": 36, "remedy": 32}
 
@@ -29,7 +29,7 @@ def doctor_text(result: Diagnosis, *, color: bool = False) -> str:
     lines += [f"note: {note}" for note in result.notes]
     free = f", {size(result.free)} of it free" if result.free else ""
     whole = f" ({size(result.bytes)}{free})" if result.bytes else ""
-    return "\n".join([*lines, f"{result.target}{whole}: {_verdict(result)}"])
+    return "\n".join([*lines, f"{result.target}{whole}: {doctor_verdict(result)}"])
 
 
 def _figures(table: Figures) -> str:
@@ -37,7 +37,8 @@ def _figures(table: Figures) -> str:
     return f"{table.table}: {count(table.rows, 'row')}{finished}, {size(table.bytes)}"
 
 
-def _verdict(result: Diagnosis) -> str:
+def doctor_verdict(result: Diagnosis) -> str:
+    """Return the result in a few words."""
     counted = (
         count(len(found), noun)
         for noun in ("error", "warning", "note")

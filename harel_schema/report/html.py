@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harel_schema.report.doctor import doctor_verdict
 from harel_schema.report.fixes import fix_command, fix_plan
-from harel_schema.report.markup import element
+from harel_schema.report.markup import element, visible
 from harel_schema.report.page import (
     Page,
     block,
@@ -20,18 +22,19 @@ from harel_schema.report.page import (
 )
 from harel_schema.report.svg import drawing
 from harel_schema.report.text import found_in, verify_verdict
-from harel_schema.report.words import count
+from harel_schema.report.words import count, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harel_schema.diagram import Diagram
+    from harel_schema.doctor import Diagnosis, Figures, Finding
     from harel_schema.drift import Difference
     from harel_schema.report.comparison import Comparison
     from harel_schema.report.markup import Element
     from harel_schema.verify import RowDifference, TableVerify, VerifyReport
 
-__all__ = ["drift_html", "verify_html"]
+__all__ = ["doctor_html", "drift_html", "verify_html"]
 
 
 def drift_html(report: Comparison, diagram: Diagram, *, version: str) -> str:
@@ -85,6 +88,59 @@ def verify_html(report: VerifyReport, *, version: str) -> str:
         ),
     )
     return page(content, version=version)
+
+
+def doctor_html(report: Diagnosis, *, version: str) -> str:
+    """Return a page with the findings, worst first, what helps, and how large the tables are."""
+    facts = [("Revision", report.revision or "unknown")]
+    facts += [("Newest", report.head)] if report.head and report.head != report.revision else []
+    facts += [("Prefix", report.prefix)]
+    free = f", {size(report.free)} of it free" if report.free else ""
+    facts += [("Size", f"{size(report.bytes)}{free}")] if report.bytes else []
+    if report.measured_at is not None:
+        facts.append(("Ages at", _moment(report.measured_at)))
+    titles = ("Table", "Rows", "Finished", "Bytes of cells")
+    tables = table(titles, map(_figures, report.tables), numbers=3) if report.tables else None
+    content = Page(
+        command="harel-schema doctor",
+        databases=(report.target,),
+        verdict=doctor_verdict(report),
+        good=report.sound,
+        facts=tuple(facts),
+        sections=(
+            section("Errors", *map(_finding, report.of("error"))),
+            section("Warnings", *map(_finding, report.of("warning"))),
+            section("Notes", *map(_finding, report.of("note")), points(report.notes)),
+            section("Tables", tables),
+        ),
+    )
+    return page(content, version=version)
+
+
+def _moment(seconds: float) -> str:
+    # A store may hold any number.
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return str(seconds)
+
+
+def _figures(figures: Figures) -> tuple[Element | str, ...]:
+    finished = "" if figures.finished is None else f"{figures.finished:,}"
+    return code(figures.table), f"{figures.rows:,}", finished, size(figures.bytes)
+
+
+def _finding(finding: Finding) -> Element:
+    more = ", …" if finding.count > len(finding.examples) else ""
+    facts = [(f"{finding.count:,} in all", code(f"{', '.join(finding.examples)}{more}"))]
+    if finding.remedy:
+        runs = finding.remedy.endswith(";") or finding.remedy.startswith("harel-schema ")
+        words = element("span", *visible(finding.remedy))
+        facts.append(("remedy", block(finding.remedy) if runs else words))
+    tone = {"error": "bad", "warning": "odd", "note": "soft"}[finding.severity]
+    said = dict.fromkeys((finding.kind.summary, finding.detail))
+    told = (element("p", *visible(text), class_="soft") for text in said)
+    return card(finding.kind, finding.table or "", *told, facts=facts, tone=tone)
 
 
 def _difference(difference: Difference, report: Comparison | None = None) -> Element:

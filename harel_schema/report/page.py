@@ -51,7 +51,7 @@ h3 { margin: 0; font-size: 1rem; font-weight: 600; }
 p { margin: .25rem 0; }
 .verdict { margin: 0; font-size: 1.15rem; font-weight: 600; }
 .good { color: var(--good); } .bad { color: var(--bad); }
-.soft { color: var(--soft); }
+.soft { color: var(--soft); } .odd { color: var(--odd); }
 code, pre { font: .875em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono",
   monospace; white-space: pre-wrap; }
 pre { margin: .25rem 0 0; padding: .625rem .75rem; background: var(--fill); border-radius: 6px;
@@ -62,8 +62,9 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .125rem 1rem; m
 dt { color: var(--soft); } dd { margin: 0; min-width: 0; }
 .facts { margin-top: 1rem; font-size: .9375rem; }
 .card { margin: 0 0 .75rem; padding: .75rem 1rem; border: 1px solid var(--edge);
-  border-left: 4px solid var(--bad); border-radius: 6px; break-inside: avoid; }
-.card .tag { display: inline-block; margin-right: .5rem; color: var(--bad); }
+  border-left: 4px solid var(--soft); border-radius: 6px; break-inside: avoid; }
+.bad-edge { border-left-color: var(--bad); } .odd-edge { border-left-color: var(--odd); }
+.card .tag { display: inline-block; margin-right: .5rem; }
 .card dl, .card .soft { font-size: .9375rem; }
 table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
 th, td { padding: .375rem .75rem; text-align: left; vertical-align: top;
@@ -87,7 +88,7 @@ footer { margin-top: 3rem; padding-top: .75rem; border-top: 1px solid var(--edge
   tr { padding: .5rem 0; border-bottom: 1px solid var(--edge); }
   td { display: grid; grid-template-columns: 6.5rem 1fr; gap: .5rem; padding: .125rem 0;
     border: 0; }
-  td.number { text-align: left; }
+  td.number { text-align: left; } td:has(span:empty) { display: none; }
   td::before { content: attr(data-label); color: var(--soft); }
 }
 @media print {
@@ -147,12 +148,20 @@ def section(title: str, *parts: Element | None) -> Element | None:
 
 
 def card(
-    tag: str, name: str, *parts: Element | None, facts: Iterable[tuple[str, Element]] = ()
+    tag: str,
+    name: str,
+    *parts: Element | None,
+    facts: Iterable[tuple[str, Element]] = (),
+    tone: str = "bad",
 ) -> Element:
-    """Return a finding: its kind and its place, what else is to be said, its facts."""
-    heading = element("h3", element("span", *visible(tag), class_="tag"), code(name))
+    """Return a finding: its kind and its place, what else is to be said, its facts.
+
+    `tone` is one of ``bad``, ``odd`` and ``soft``.
+    """
+    heading = element("h3", element("span", *visible(tag), class_=f"tag {tone}"), code(name))
     told = list(facts)
-    return element("article", heading, *parts, _facts(told) if told else None, class_="card")
+    facts_ = _facts(told) if told else None
+    return element("article", heading, *parts, facts_, class_=f"card {tone}-edge")
 
 
 def table(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harel_schema import report
+from harel_schema import doctor, report
+from harel_schema.doctor import Diagnosis, Figures, Finding
 from harel_schema.drift import Difference, Drift, Kind
 from harel_schema.report.comparison import Comparison
 from harel_schema.verify import Cell, RowDifference, TableVerify, VerifyReport
@@ -62,6 +63,35 @@ VERIFIED = VerifyReport(
     seconds=1.25,
 )
 
+DIAGNOSIS = Diagnosis(
+    target=HOSTILE,
+    prefix="harel",
+    revision="0003",
+    head="0004",
+    sound=False,
+    findings=tuple(
+        Finding(
+            kind=kind,
+            severity=kind.severity,
+            table=HOSTILE,
+            count=1_234_567,
+            examples=(HOSTILE, "id='e1'"),
+            detail=kind.summary,
+            remedy=f"DELETE FROM '{HOSTILE}';",
+        )
+        for kind in doctor.Kind
+    ),
+    tables=(
+        Figures(table="harel_executions", rows=1_234_567, bytes=1_234_567_890, finished=1_000_000),
+        Figures(table=HOSTILE, rows=0, bytes=0),
+    ),
+    bytes=2_000_000_000,
+    free=4_096,
+    measured_at=1_755_900_000.25,
+    notes=(HOSTILE,),
+    seconds=3,
+)
+
 
 def compared(*differences: Difference) -> Comparison:
     """Return a report of a database with an odd name."""
@@ -72,6 +102,7 @@ def compared(*differences: Difference) -> Comparison:
 PAGES = {
     "check.html": report.drift_html(compared(*DIFFERENCES), DIAGRAM, version="1"),
     "clean.html": report.drift_html(compared(), DIAGRAM, version="1"),
+    "doctor.html": report.doctor_html(DIAGNOSIS, version="1"),
     "verify.html": report.verify_html(VERIFIED, version="1"),
     "diagram.svg": report.svg(DIAGRAM),
 }

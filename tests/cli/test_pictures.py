@@ -127,3 +127,15 @@ def test_verify_prints_and_saves_a_page(run, drifted: Path, tmp_path: Path) -> N
     assert "✗ different" in page
     assert run("verify", "y.db", "x.db", "--format", "html", "-q").out.startswith("<!DOCTYPE html>")
     assert run("verify", "y.db", "y.db", "--save", "v.pdf").code == 2
+
+
+def test_doctor_prints_and_saves_a_page(run, drifted: Path, tmp_path: Path) -> None:
+    """The page of doctor has its findings; what is saved is what would be printed."""
+    with closing(sqlite3.connect(drifted)) as connection, connection:
+        connection.execute("INSERT INTO harel_timers VALUES ('<b>', 'p', 1.5)")
+    code, out, _ = run("doctor", "x.db", "--save", "d.html", "--save", "d.txt", "-q")
+    assert (code, (tmp_path / "d.txt").read_text(encoding="utf-8")) == (1, out)
+    page = (tmp_path / "d.html").read_text(encoding="utf-8")
+    assert page == run("doctor", "x.db", "--format", "html", "-q").out
+    assert "timer-orphan" in page
+    assert "execution_id='&lt;b&gt;'" in page

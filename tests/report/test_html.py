@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harel_schema import report
+from harel_schema import doctor, report
+from harel_schema.doctor import Diagnosis, Figures, Finding
 from harel_schema.drift import Difference, Drift, Kind
 from harel_schema.names import one_line
 from harel_schema.report.comparison import Comparison
@@ -74,6 +75,50 @@ def test_no_name_is_html(found: Comparison) -> None:
             assert all(squeezed(row) in page.words for row in shown)
     assert all(squeezed(note) in page.words for note in found.notes)
     assert found.verdict in page.text
+
+
+findings = st.builds(
+    Finding,
+    kind=st.sampled_from(doctor.Kind) | st.sampled_from(Kind),
+    severity=st.sampled_from(["error", "warning", "note"]),
+    table=st.none() | odd,
+    count=st.integers(1, 10**6),
+    examples=st.lists(odd, max_size=3).map(tuple),
+    detail=odd,
+    remedy=st.none() | st.just("restore it") | odd.map(lambda name: f"DROP {name!r};"),
+)
+diagnoses = st.builds(
+    Diagnosis,
+    target=odd,
+    prefix=st.just("harel"),
+    revision=st.none() | odd,
+    head=st.just("0004"),
+    sound=st.booleans(),
+    findings=st.lists(findings, max_size=4).map(tuple),
+    tables=st.lists(st.builds(Figures, table=odd, rows=st.just(7), bytes=st.just(1_400))).map(
+        tuple
+    ),
+    bytes=st.integers(0, 10**12),
+    free=st.integers(0, 10**6),
+    measured_at=st.none() | st.floats(allow_nan=True, allow_infinity=True),
+    notes=st.lists(odd, max_size=2).map(tuple),
+    seconds=st.just(0.1),
+)
+
+
+@given(diagnoses)
+def test_no_finding_is_html(found: Diagnosis) -> None:
+    """Whatever a thing is called, a page has our elements only, and every finding with its help."""
+    page = Read(report.doctor_html(found, version="1"))
+    assert page.tags <= KNOWN
+    assert page.text.replace("\n", "").isprintable()
+    for each in found.findings:
+        for text in (each.table or "", each.detail, each.remedy or "", *each.examples):
+            assert squeezed(text) in page.words
+        assert each.kind in page.text
+    assert all(squeezed(text) in page.words for text in found.notes)
+    assert ("✓" if found.sound else "✗") in page.text
+    assert page.text.count("1.4 kB") >= len(found.tables)
 
 
 @given(odd, odd, st.binary(max_size=9))
