@@ -10,7 +10,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 from harel_schema import models, paging
 from harel_schema.commit import writes
@@ -85,6 +85,9 @@ class Base:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._target}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a store can be neither pickled nor copied; open another one")
 
 
 class Calls:

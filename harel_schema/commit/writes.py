@@ -91,6 +91,9 @@ def _insert(changes: list[Change], insert: str, rows: Sequence[Row]) -> None:
 
 
 def _trace(sql: Statements, key: str, entry: dict[str, Any], keep: int) -> list[Change]:
+    if not isinstance(entry, dict):
+        # Stored, it would make every later `read_trace` fail.
+        raise TypeError(f"a step of a trace is a dict, not {type(entry).__name__}")
     append = (sql.append_trace, ((key, key, json.dumps(entry)),))
     return [append, (sql.trim_trace, ((key, key, keep),))] if keep else [append]
 

@@ -38,9 +38,11 @@ _REMEDIES: Final = {
     "RESPONSE_TOO_LARGE": "read fewer rows at a time, or stream them with a cursor",
     "TRANSACTION_TIMEOUT": "run it again, in a transaction of less than 5 seconds",
     "STREAM_EXPIRED": "run it again, with less than 10 seconds between two statements",
+    "SQLITE_TOOBIG": "make the value smaller: sqld takes values and rows of up to 5 MB",
     "BLOCKED": "ask whoever runs the server why it blocks this database",
 }
 
+_TOO_BIG: Final = "string or blob too big"
 _PREFIX: Final = re.compile(
     r"^(?:SQLite error|SQL input error|Internal Error|error executing a request on the primary): "
 )
@@ -53,6 +55,8 @@ def from_server(message: str, code: str | None) -> e.Error:
     text = _OFFSET.sub("", _PREFIX.sub("", one_line(message, _MESSAGE_CHARS)))
     if code == "SQL_PARSE_ERROR" and "unsupported statement" in text:
         return e.NotSupportedError(f"the server refuses this: {text}", code=code)
+    if code == "ARGS_INVALID" and _TOO_BIG in text:
+        text, code = _TOO_BIG, "SQLITE_TOOBIG"
     cls = _by_text(text) if code == "PROXY_ERROR" else _CLASSES.get(code or "")
     return (cls or e.OperationalError)(text, code=code, remedy=_REMEDIES.get(code or ""))
 

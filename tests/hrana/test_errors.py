@@ -68,6 +68,7 @@ def test_error_is_that_of_sqlite(client: Client, sql: str, code: str) -> None:
         (Statement("SELECT 1", (1,)), e.ProgrammingError, "ARGS_INVALID"),
         (Statement("SELECT :a", {"b": 1}), e.ProgrammingError, "ARGS_INVALID"),
         (Statement("ATTACH 'x' AS y"), e.NotSupportedError, "SQL_PARSE_ERROR"),
+        (Statement("SELECT ?", ("x" * 6_000_000,)), e.DataError, "SQLITE_TOOBIG"),
         (Statement("VACUUM"), e.NotSupportedError, "SQL_PARSE_ERROR"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 
 import pytest
 
@@ -268,6 +270,22 @@ def test_what_cannot_be_json_writes_nothing(store) -> None:
     assert exe.version == 0
     assert store.load("e") is None
     assert store.pending_outbox() == []
+
+
+@pytest.mark.parametrize("entry", [5, None, [], "step"])
+def test_a_step_that_is_no_dict_is_refused(store, entry) -> None:
+    """It would be stored, and no trace of that execution could be read again."""
+    with pytest.raises(TypeError, match="is a dict"):
+        store.append_trace("e", entry)
+    assert store.read_trace("e") == []
+
+
+def test_a_store_is_neither_pickled_nor_copied(store) -> None:
+    """A copy would share, and close, what belongs to the store."""
+    own = getattr(store, "store", store)
+    for action in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="open another one"):
+            action(own)
 
 
 def test_a_commit_that_fails_half_way_leaves_nothing(store) -> None:
