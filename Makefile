@@ -45,8 +45,10 @@ generate: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
+# Stops after SOAK seconds, which two idle cores should not need.
+SOAK ?= 1800
 soak: $(READY)
-	$(PYTEST) -m soak --timeout=3600
+	$(PYTEST) -m soak -n $(JOBS) --timeout=$(SOAK) --session-timeout=$(SOAK)
 
 clean:
 	rm -rf $(VENV) dist build site .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis
