@@ -74,7 +74,9 @@ class Base:
         if self._closed:
             raise StoreError("the store is closed", remedy="open a new one")
         if self._pid != os.getpid():
-            raise StoreError("the store was opened before a fork", remedy="open one in the child")
+            raise StoreError(
+                "the store was opened before a fork", remedy="open one a process, after the fork"
+            )
 
     @staticmethod
     def _check_moved(error: IntegrityError) -> None:

@@ -18,13 +18,23 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Identity", "Lease", "Taken", "forget_after_fork", "owner", "read_head", "take"]
+__all__ = [
+    "Identity",
+    "Lease",
+    "Taken",
+    "forget_after_fork",
+    "inherited",
+    "owner",
+    "read_head",
+    "take",
+]
 
 Identity: TypeAlias = tuple[int, int]
 """A file's device and inode: the same under every name of it."""
 
 _lock = threading.Lock()
 _leases: dict[Identity, tuple[str, int]] = {}
+_inherited: dict[Identity, str] = {}
 
 _DESCRIPTORS = Path("/dev/fd")
 
@@ -113,4 +123,18 @@ def forget_after_fork() -> None:
     """Drop the leases of the parent: its locks are not the child's."""
     global _lock  # noqa: PLW0603 - another thread of the parent may have held it
     _lock = threading.Lock()
+    _inherited.update({identity: library for identity, (library, _) in _leases.items()})
     _leases.clear()
+
+
+def inherited(path: Path) -> str | None:
+    """Return the library that had a file open when this process was forked, or None.
+
+    Its table of locks came with the fork: it takes the parent's for its own, and does not take
+    them again. When the parent closes the file, what this process commits by it is then lost.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return _inherited.get((found.st_dev, found.st_ino))

@@ -402,6 +402,39 @@ async def test_a_dropped_store_ends_its_thread() -> None:
         assert other.load("e") is None
 
 
+def in_fork(call: Callable[[], bool]) -> bool:
+    """Return what `call` returns in a forked child; False when it raises."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if call() else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
+def test_a_child_does_not_open_what_its_parent_had_open(driver) -> None:
+    """SQLite would take the parent's locks for its own, and lose commits; another file is fine."""
+
+    def child() -> bool:
+        with pytest.raises(StoreError, match="was forked"):
+            LibsqlStore("state.db", driver=driver)
+        with LibsqlStore("other.db", driver=driver) as other:
+            other.save(new("mine"))
+        return True
+
+    with LibsqlStore("state.db", driver=driver) as store:
+        store.save(new("e"))
+        assert in_fork(child)
+        store.save(new("f"))
+    assert in_fork(lambda: LibsqlStore("state.db", driver=driver).load("f") is not None)
+    with LibsqlStore("other.db", driver=driver) as other:
+        assert other.load("mine").version == 1
+
+
 @pytest.mark.parametrize("kind", ["local", "remote"])
 def test_after_a_fork_the_child_is_refused(request, kind) -> None:
     """A child gets a clear error at once, whatever the parent's threads were doing."""
