@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from harel import DurableRunner
 
 from harel_schema.doctor import Kind, Thresholds
+from harel_schema.harel import LibsqlStore
+from tests.store.test_zoo import Clock, runner
 
 EVENT = """'{"id":"1","kind":"go","data":{}}'"""
 LONG_AGO = -200_000.0
@@ -109,6 +112,29 @@ def test_a_clock_that_was_ahead_once_makes_nothing_old(local) -> None:
     assert local.told() == {}
     local.run("UPDATE harel_executions SET data = json_set(data, '$.updated_at', 9e15)")
     assert local.told(thresholds=Thresholds(age=1e12)) == {}
+
+
+def test_what_helps_by_a_store_and_a_worker_helps(local) -> None:
+    """Purging the child, publishing the definition, and a worker that works mend the rest."""
+    local.run(
+        "UPDATE harel_executions SET data = json_set(data, '$.parent_id', 'gone')"
+        " WHERE id = (SELECT max(id) FROM harel_executions WHERE id LIKE 'y:%')",
+        "INSERT INTO harel_definitions VALUES ('other', 1, 'd', '{}', NULL)",
+        f"UPDATE harel_executions SET data = json_set(data, '$.updated_at', {LONG_AGO}) {W}",
+        f"UPDATE harel_timers SET fire_at = {LONG_AGO}",
+    )
+    found = local.told()
+    assert set(found) == {
+        "child-orphan", "definition-unpublished", "outbox-stale", "spawns-stale", "timer-overdue",
+    }  # fmt: skip
+    with LibsqlStore(local.target) as store:
+        child = max(store.ids_with_prefix("y:"))
+        assert store.purge(child, store.load(child).version)
+        store.publish_definition(store.load("y").definition_id, 1, "d", "{}")
+        zoo = runner(DurableRunner, store, Clock())
+        zoo.fire_due_timers()
+        zoo.recover(store.load("y").definition_id)
+    assert local.told() == {}
 
 
 def test_every_kind_is_broken_here_or_elsewhere() -> None:
