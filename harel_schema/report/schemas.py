@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harel_schema.diagram import Diagram
 from harel_schema.doctor import Diagnosis
 from harel_schema.report.comparison import Comparison
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["DOCUMENTS", "json_schema"]
 
 DOCUMENTS: Final[dict[str, type[BaseModel]]] = {
+    "diagram": Diagram,
     "doctor": Diagnosis,
     "drift": Comparison,
 }
