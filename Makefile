@@ -14,7 +14,7 @@ endif
 BROWSER := $(CHROMIUM)$(REQUIRE_BROWSER)
 
 .DEFAULT_GOAL := check
-.PHONY: check demo test lint format generate docs soak clean
+.PHONY: check demo test lint format generate docs bench soak clean
 
 # pytest comes last, so that its summary ends the output.
 check: lint test
@@ -44,6 +44,10 @@ generate: $(READY)
 # The site, in site/: strict, and without the network.
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# Every figure, and benchmarks/RESULTS.md. Do nothing else meanwhile.
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
 
 # Stops after SOAK seconds, which two idle cores should not need.
 SOAK ?= 1800
