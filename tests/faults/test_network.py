@@ -76,11 +76,11 @@ def test_workers_commit_over_it(network, kind, rounds, sqld, tmp_path) -> None:
 
 def until_done(verb: Callable[[], object]) -> None:
     """Run a verb again until it is done: it may fail, with an error of ours."""
-    for _ in range(30):
+    for _ in range(120):
         with suppress(HarelSchemaError):
             verb()
             return
-    raise AssertionError("30 runs did not end it")
+    raise AssertionError("120 runs did not end it")
 
 
 @pytest.mark.soak
