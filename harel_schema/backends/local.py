@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harel_schema.errors import StoreError
-from harel_schema.leases import inherited
-
 if TYPE_CHECKING:
     from harel_schema.dbapi import Connection
     from harel_schema.opening import Options
@@ -18,12 +15,6 @@ def connect(options: Options) -> Connection:
     """Open a local file, a replica or memory, in autocommit, for one thread at a time."""
     from harel_schema import dbapi  # noqa: PLC0415 - a remote store needs no driver
 
-    path = options.target.path
-    if path is not None and inherited(path) == options.driver:
-        raise StoreError(
-            f"{options.target} was open when this process was forked, and its locks are not ours",
-            remedy="fork before it is opened, or start the process by 'spawn' or 'forkserver'",
-        )
     primary = options.primary
     connection = dbapi.connect(
         options.target,

@@ -30,7 +30,8 @@ _BEGIN = {mode: read(f"BEGIN {mode}") for mode in _MODES}
 _CLOSED = "the connection is closed"
 _FORKED = (
     "the connection belongs to the process that opened it, not to a fork of it; "
-    "connect again here, with an engine after `engine.dispose(close=False)`"
+    "close a file before the fork; to a server connect again, with an engine after "
+    "`engine.dispose(close=False)`"
 )
 
 

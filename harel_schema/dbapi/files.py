@@ -28,9 +28,14 @@ def use(target: Target, library: str, *, create: bool) -> Lease:
     """Register `library` as the user of a file, made empty first if `create` and it is missing.
 
     Raises `TargetError` for a path that cannot be opened, `InterfaceError` when another library
-    has the file open in this process.
+    has the file open in this process, or the same one had it open when the process was forked.
     """
     assert target.path is not None  # noqa: S101 - the caller has a file
+    if leases.inherited(target.path) == library:
+        raise InterfaceError(
+            f"{target} was open when this process was forked, and its locks are not ours",
+            remedy="fork before it is opened, or start the process by 'spawn' or 'forkserver'",
+        )
     try:
         return leases.take(partial(_identity, target, target.path, create=create), library)
     except leases.Taken as taken:

@@ -142,14 +142,16 @@ def test_a_fork_is_refused(open_any):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_fork_can_open_its_own(open_local, tmp_path, driver):
-    """A forked child opens the same file anew, and with another library if it likes."""
+def test_a_fork_opens_the_file_with_another_library_only(open_local, tmp_path, driver):
+    """The parent's library brought its locks along, and would take none for the child."""
     connection = open_local()
     connection.execute("CREATE TABLE t (a)")
     connection.commit()
     other = "libsql" if driver == "sqlite3" else "sqlite3"
 
     def child():
+        with pytest.raises(InterfaceError, match="forked"):
+            dbapi.connect(tmp_path / "state.db", driver=driver)
         own = dbapi.connect(tmp_path / "state.db", driver=other)
         own.execute("INSERT INTO t VALUES (1)")
         own.commit()
@@ -158,3 +160,22 @@ def test_a_fork_can_open_its_own(open_local, tmp_path, driver):
 
     assert in_fork(child) == 0
     assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_opens_what_its_parent_has_closed(open_local, tmp_path, driver):
+    """Nothing of the parent's locks is left then."""
+    connection = open_local()
+    connection.execute("CREATE TABLE t (a)")
+    connection.commit()
+    connection.close()
+
+    def child():
+        own = dbapi.connect(tmp_path / "state.db", driver=driver)
+        own.execute("INSERT INTO t VALUES (1)")
+        own.commit()
+        own.close()
+        return 0
+
+    assert in_fork(child) == 0
+    assert open_local().execute("SELECT a FROM t").fetchall() == [(1,)]

@@ -51,10 +51,10 @@ def test_a_statement_that_fails_leaves_the_connection() -> None:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("pre_ping", [True, False])
 def test_a_forked_worker_gets_connections_of_its_own(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, pre_ping: bool
+    sqld: Server, caplog: pytest.LogCaptureFixture, *, pre_ping: bool
 ) -> None:
     """After a fork the pool gives up the parent's connection: with a ping in silence, else once."""
-    engine = create_engine(tmp_path / "state.db", pool_pre_ping=pre_ping)
+    engine = create_engine(sqld.url, pool_pre_ping=pre_ping)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE t (a)")
     child = os.fork()
@@ -74,6 +74,36 @@ def test_a_forked_worker_gets_connections_of_its_own(
     with engine.connect() as connection:
         count = connection.exec_driver_sql("SELECT count(*) FROM t").scalar()
     assert count == (3 if pre_ping else 2)
+    engine.dispose()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("disposed", [True, False])
+def test_a_forked_worker_may_open_a_file_that_no_pool_has_open(
+    tmp_path: Path, *, disposed: bool
+) -> None:
+    """What a pool of the parent has open is refused in the child, before its locks fail it."""
+    engine = create_engine(tmp_path / "state.db")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (a)")
+    if disposed:
+        engine.dispose()
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            engine.dispose(close=False)
+            with engine.begin() as connection:
+                connection.exec_driver_sql("INSERT INTO t VALUES (1)")
+            code = 0
+        except DBAPIError as error:
+            code = 1 if "forked" in str(error) else 98
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (0 if disposed else 1)
+    with engine.connect() as connection:
+        count = connection.exec_driver_sql("SELECT count(*) FROM t").scalar()
+    assert count == int(disposed)
     engine.dispose()
 
 
