@@ -161,6 +161,16 @@ def test_broken_foreign_keys_are_told(odd, dest):
     assert note.endswith("child rowid 30 -> parent (1 in all)")
 
 
+def test_references_to_no_key_are_told(tmp_path, dest):
+    """SQLite takes a reference to columns that are no key; it comes over, and a note says so."""
+    source = tmp_path / "source.db"
+    edit(source, "CREATE TABLE a (x)", "CREATE TABLE b (y REFERENCES a (x))")
+    edit(source, "INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1), (2)")
+    report = copy(source, dest, all_tables=True)
+    assert any("foreign key mismatch" in note for note in report.notes)
+    assert contents(dest) == contents(source)
+
+
 def test_the_numbers_of_an_application_come_over(tmp_path, dest, target_file):
     """user_version and application_id are the source's; what a server keeps to itself is noted."""
     source = tmp_path / "numbers.db"
