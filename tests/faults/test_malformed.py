@@ -153,7 +153,7 @@ def exit_code(line: list[str]) -> int:
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_takes_anything(verb, try_verb) -> None:
     """A few command lines of every kind."""
-    try_verb(verb, 10)
+    try_verb(verb, 7)
 
 
 @pytest.mark.soak
@@ -179,7 +179,7 @@ def alone(line: list[str]) -> Ended:
     )
 
 
-@pytest.mark.parametrize("examples", [4, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [2, pytest.param(200, marks=pytest.mark.soak)])
 @pytest.mark.timeout(1800)
 def test_a_process_takes_anything(examples, originals, servers, tmp_path) -> None:
     """The same in processes of their own, where interpreter and drivers end too."""
@@ -203,7 +203,7 @@ def test_a_process_takes_anything(examples, originals, servers, tmp_path) -> Non
     run()
 
 
-@pytest.mark.parametrize("examples", [100, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [50, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_a_cursor_may_be_anything(examples) -> None:
     """A text that no listing gave is `CursorError`, and never a page of something."""
     with LibsqlStore("state.db") as store:
@@ -227,7 +227,7 @@ def test_a_cursor_may_be_anything(examples) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("examples", [15, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [10, pytest.param(1000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
 def test_a_store_opens_anything(driver, examples, originals, tmp_path) -> None:
     """A store works on a file, or says what is wrong with an error of ours, and leaves nothing."""

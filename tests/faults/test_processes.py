@@ -31,8 +31,14 @@ def start(code: str, *args: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("rounds", [5, pytest.param(300, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("where", ["file", "server"])
+@pytest.mark.parametrize(
+    ("where", "rounds"),
+    [
+        ("file", 5),
+        pytest.param("file", 300, marks=pytest.mark.soak),
+        pytest.param("server", 300, marks=pytest.mark.soak),
+    ],
+)
 def test_workers_and_verbs_compete(where, rounds, request, tmp_path) -> None:
     """Workers with either library commit while others migrate, check, copy: all get through."""
     database = tmp_path / "x.db" if where == "file" else request.getfixturevalue("sqld_url")
