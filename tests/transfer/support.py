@@ -85,7 +85,8 @@ def contents(database: Path | str) -> Contents:
     names = fetch(database, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     found: Contents = {}
     for (name,) in names:
-        columns = fetch(database, f"""SELECT name FROM pragma_table_info('{name}')""")
+        text = "'" + name.replace("'", "''") + "'"
+        columns = fetch(database, f"SELECT name FROM pragma_table_xinfo({text}) WHERE hidden <> 1")
         cells = []
         for (column,) in columns:
             cell = '"' + column.replace('"', '""') + '"'
