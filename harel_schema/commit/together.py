@@ -1,9 +1,10 @@
 """Units that share their statements: one for the same change of many executions.
 
 A statement costs more to get started than a row does to change, above all with libsql, which
-prepares each anew. Units of different executions change different rows, so their changes may be
-made in any order, and those of the same kind at once. Only the order of what a table numbers
-matters, and that is kept.
+prepares each anew. Units of different executions change different rows, and so do the changes of
+one unit, but for a trace's, of which the append always comes first. So changes may be made in any
+order, and those of the same kind at once. Only the order of what a table numbers matters, and
+that is kept. (An ack is of a row that was committed before: nobody knows its number earlier.)
 """
 
 from __future__ import annotations

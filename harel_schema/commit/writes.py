@@ -65,7 +65,9 @@ def write(  # noqa: PLR0913 - the parts of a commit
         changes.append((sql.mark_processed, ((key, processed_event_id),)))
     children = [(key, child, path, json.dumps(context)) for child, path, context in spawns]
     _insert(changes, sql.spawn, children)
-    changes += [_timer(sql, key, op) for op in timers]
+    # The last word on each path, so that no two changes of a unit are about one timer: units that
+    # share statements make all schedules at once, and all cancels.
+    changes += [_timer(sql, key, op) for op in {op.path: op for op in timers}.values()]
     if trace is not None:
         changes += _trace(sql, key, trace, trace_max)
     size = len(data) + sum([len(text) for _, text in events])
