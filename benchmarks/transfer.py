@@ -7,6 +7,8 @@ rows a second, and as multiples of the others:
 - one transaction: the same loop, with one commit at its end
 - dump: sqld's own load of its own dump, when a namespace is made (`dump_url`)
 - replica: a new embedded replica, opened and synced (`libsql_experimental`)
+- dump of a file: SQLite's own dump, statement by statement into a new file
+- INSERT … SELECT: the same rows by one statement of SQLite
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ import httpx
 import libsql
 import libsql_experimental
 from delay import delayed
+from figures import Figure, compared, number, show
 
 from harel_schema import migrate
 from harel_schema.testing import Server
@@ -101,6 +104,22 @@ def sync_replica(path: Path, url: str, count: int) -> None:
         raise SystemExit(f"the replica has {found:,} rows")
 
 
+def reload(source: Path, destination: Path) -> None:
+    """Do what ``sqlite3 source .dump | sqlite3 destination`` does."""
+    with closing(sqlite3.connect(source)) as a, closing(sqlite3.connect(destination)) as b:
+        for statement in a.iterdump():
+            b.execute(statement)
+
+
+def insert_select(source: Path, destination: Path) -> None:
+    """Let SQLite itself copy the rows, which is the limit: no row passes through Python."""
+    migrate.upgrade(destination)
+    with closing(sqlite3.connect(destination)) as connection:
+        connection.execute("ATTACH ? AS source", (str(source),))
+        with connection:
+            connection.execute(f"INSERT INTO main.{TABLE} SELECT * FROM source.{TABLE}")
+
+
 class Rates:
     """Rows a second of each job, by round."""
 
@@ -113,11 +132,13 @@ class Rates:
         job()
         self._found[name].append(count / (time.perf_counter() - started))
 
-    def show(self, name: str, *others: str) -> None:
-        """Print a line: the median, and its multiple of others'."""
-        rate = median(self._found[name])
-        multiples = [f"{rate / median(self._found[other]):.2f} x {other}" for other in others]
-        print(f"{name:28}{rate:10,.0f} rows/s   {', '.join(multiples)}")
+    def show(self, name: str, other: str = "", goal: float | None = None) -> None:
+        """Show the rates of a job, beside those of another."""
+        ours = self._found[name]
+        if other:
+            show(compared(name, ours, other, self._found[other], goal=goal))
+        else:
+            show(Figure(name, f"{number(median(ours))}/s"))
 
 
 def measure(rates: Rates, folder: Path, source: Path, count: int) -> None:
@@ -146,6 +167,8 @@ def measure(rates: Rates, folder: Path, source: Path, count: int) -> None:
     with Server(folder / "far") as server, delayed(server.url, ROUND_TRIP) as far:
         rates.time("copy afar", count, lambda: copy(source, far))
     rates.time("copy to a file", count, lambda: copy(source, folder / "file.db"))
+    rates.time("dump of a file", count, lambda: reload(source, folder / "reloaded.db"))
+    rates.time("INSERT … SELECT", count, lambda: insert_select(source, folder / "selected.db"))
     rates.time("verify files", count, lambda: verify(source, folder / "file.db"))
 
 
@@ -161,20 +184,19 @@ def main() -> None:
         for number in range(rounds):
             measure(rates, folder / str(number), source, count)
     print(f"{count:,} rows, median of {rounds}; afar: {ROUND_TRIP * 1_000:.0f} ms a round trip")
-    for job, *others in (
-        ("driver loop",),
-        ("one transaction",),
-        ("dump",),
-        ("replica",),
-        ("copy to sqld", "driver loop", "one transaction", "dump"),
-        ("copy afar", "copy to sqld"),
-        ("copy from sqld", "replica"),
-        ("copy from afar", "copy from sqld"),
-        ("verify with sqld", "copy to sqld"),
-        ("copy to a file",),
-        ("verify files", "copy to a file"),
+    for job, *beside in (
+        ("copy to sqld", "driver loop", 20),
+        ("copy to sqld", "one transaction"),
+        ("copy to sqld", "dump", 2),
+        ("copy afar", "copy to sqld", 0.5),
+        ("copy from sqld", "replica", 1.5),
+        ("copy from afar", "copy from sqld", 0.5),
+        ("verify with sqld", "copy to sqld", 1),
+        ("copy to a file", "dump of a file"),
+        ("copy to a file", "INSERT … SELECT"),
+        ("verify files", "copy to a file", 1),
     ):
-        rates.show(job, *others)
+        rates.show(job, *beside)
 
 
 if __name__ == "__main__":
