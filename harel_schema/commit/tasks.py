@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harel_schema.commit.group import take
 from harel_schema.commit.unit import Outcome, Unit
+from harel_schema.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -134,6 +135,7 @@ class Worker:
         self._finish = finish
         self._jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._turns = threading.local()
+        self._ended = False
         # A daemon, so that a store that nobody closed does not keep the process from its end.
         self._thread = threading.Thread(target=self._work, name="harel-store", daemon=True)
         self._thread.start()
@@ -150,6 +152,8 @@ class Worker:
 
     def stop(self) -> None:
         """Let the thread do what waits now, then `finish`, and end."""
+        # Its jobs are claimed once, so that it may come again when the turn ends.
+        self._jobs.put(getattr(self._turns, "jobs", None) or [])
         self._jobs.put(None)
 
     async def _done(self, job: _Job) -> Any:
@@ -174,11 +178,25 @@ class Worker:
         if getattr(self._turns, "jobs", None) is turn:
             self._turns.jobs = None
         self._jobs.put(turn)
+        if self._ended:
+            self._refuse()
 
     def _work(self) -> None:
         while self._round():
             pass
-        self._finish()
+        try:
+            self._finish()
+        finally:
+            self._ended = True
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """Fail what came after the end: another event loop's turn may have begun before it."""
+        error = StoreError("the store was closed before this was begun")
+        with contextlib.suppress(queue.Empty):
+            while True:
+                late = [job for job in self._jobs.get_nowait() or () if job.claim()]
+                _post(late, [Outcome(error=error)] * len(late))
 
     def _round(self) -> bool:
         """Do what waits; return whether there is a next round.
@@ -198,9 +216,8 @@ class Worker:
     def _commit(self, waiting: deque[_Job]) -> None:
         while waiting:
             group = take(waiting)
-            attempt = self._prepare([job.unit for job in group])
             try:
-                outcomes = attempt.run()
+                outcomes = self._prepare([job.unit for job in group]).run()
             except BaseException as exc:  # noqa: BLE001 - it is raised in every caller's task
                 outcomes = [Outcome(error=exc)] * len(group)
             _post(group, outcomes)

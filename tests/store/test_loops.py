@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from typing import Any
 
 import pytest
 
 from harel_schema import AsyncLibsqlStore
-from harel_schema.errors import StoreError
+from harel_schema.errors import HarelSchemaError, StoreError
 from harel_schema.models import Execution
 from tests.store.conftest import arguments
 
@@ -63,3 +64,36 @@ async def test_two_loops_share_a_local_store(request, mode) -> None:
             store.save(new("mine")),
         )
         assert len(await store.ids_with_prefix("e")) == 4
+
+
+@pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
+async def test_what_another_loop_hands_in_beside_close_ends(tmp_path, driver) -> None:
+    """A loop's jobs wait for the end of its turn: closed meanwhile, they fail, and none hangs."""
+    store = await AsyncLibsqlStore.create(tmp_path / "state.db", driver=driver)
+    asked, closed = threading.Event(), threading.Event()
+
+    async def ask() -> list[Any]:
+        jobs = [asyncio.create_task(call) for call in (store.save(new("e")), store.load("e"))]
+        await asyncio.sleep(0)
+        asked.set()
+        closed.wait()
+        async with asyncio.timeout(10):
+            return await asyncio.gather(*jobs, return_exceptions=True)
+
+    other = asyncio.create_task(asyncio.to_thread(asyncio.run, ask()))
+    await asyncio.to_thread(asked.wait)
+    await store.close()
+    closed.set()
+    assert [isinstance(each, HarelSchemaError) for each in await other] == [True, True]
+
+
+async def test_a_close_that_is_cancelled_at_once_leaves_no_task_behind(tmp_path) -> None:
+    """It still closes, and what it had begun ends."""
+    store = await AsyncLibsqlStore.create(tmp_path / "state.db")
+    before = asyncio.all_tasks()
+    closing = asyncio.create_task(store.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    async with asyncio.timeout(10):
+        while left := asyncio.all_tasks() - before:
+            await asyncio.wait(left)
