@@ -19,7 +19,7 @@ import pytest
 
 import harel_schema
 from harel_schema import AsyncLibsqlStore, LibsqlStore
-from harel_schema.errors import ConnectionLost, Error, StoreError
+from harel_schema.errors import ConnectionLost, Error, InterfaceError, StoreError
 from harel_schema.models import Event, Execution
 from tests.store.conftest import arguments
 from tests.store.support import full_commit, rows
@@ -420,7 +420,7 @@ def test_a_child_does_not_open_what_its_parent_had_open(driver) -> None:
     """SQLite would take the parent's locks for its own, and lose commits; another file is fine."""
 
     def child() -> bool:
-        with pytest.raises(StoreError, match="was forked"):
+        with pytest.raises(InterfaceError, match="was forked"):
             LibsqlStore("state.db", driver=driver)
         with LibsqlStore("other.db", driver=driver) as other:
             other.save(new("mine"))
