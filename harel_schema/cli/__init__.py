@@ -16,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from harel_schema._version import __version__
+from harel_schema.cli.interrupts import interruptible
 from harel_schema.cli.options import wants_color
 from harel_schema.errors import HarelSchemaError, RequestTimeout
 from harel_schema.names import one_line
@@ -92,8 +93,9 @@ def main(args: list[str] | None = None) -> NoReturn:
 
 def _run(args: list[str] | None) -> int:
     try:
-        # Not standalone: click would print a usage text before each error.
-        result = cli.main(args, prog_name="harel-schema", standalone_mode=False)
+        with interruptible():
+            # Not standalone: click would print a usage text before each error.
+            result = cli.main(args, prog_name="harel-schema", standalone_mode=False)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.exceptions.NoArgsIsHelpError as error:

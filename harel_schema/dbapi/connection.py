@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harel_schema.dbapi.session import Effect, Row, Session
     from harel_schema.target import Target
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "interrupt_all"]
 
 _MODES = ("DEFERRED", "IMMEDIATE", "EXCLUSIVE")
 _COMMIT = read("COMMIT")
@@ -268,6 +268,18 @@ def _mode(mode: str) -> str:
 
 
 _connections: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def interrupt_all() -> None:
+    """Stop the statements that other threads run, by the drivers that can.
+
+    For a thread that asks again and again: an open connection may be passed over once.
+    """
+    # RuntimeError: a connection was opened or let go meanwhile.
+    with contextlib.suppress(RuntimeError):
+        for connection in list(_connections):
+            with contextlib.suppress(errors.InterfaceError, errors.NotSupportedError):
+                connection.interrupt()
 
 
 def _after_fork() -> None:

@@ -6,6 +6,7 @@ and stdlib's. libsql turns them on, which would make a copy or a rebuild of a ta
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import weakref
 from itertools import islice
@@ -283,7 +284,14 @@ class Sqlite3Session(LocalSession):
                 return self._changes(statement, cursor)
             return self._rows(statement, cursor)
         except sqlite3.Error as error:
-            raise failures.from_sqlite3(error, self.where) from error
+            failure = failures.from_sqlite3(error, self.where)
+            if statement.kind is not Kind.ROLLBACK or failure.code != "SQLITE_INTERRUPT":
+                raise failure from error
+        # No statement gets through as long as a read that was interrupted is open.
+        for stream in list(self._streams):
+            if stream.cursor is not None:
+                stream.cursor.close()
+        return self._run(statement, values)
 
     def _change(self, sql: str, values: tuple[Value, ...]) -> Effect:
         try:
@@ -370,7 +378,11 @@ class Sqlite3Session(LocalSession):
 
     def interrupt(self) -> None:
         """Stop the statement that another thread runs; it raises `OperationalError` there."""
-        self._raw.interrupt()
+        raw = self._raw
+        # Closed meanwhile: then nothing runs.
+        if raw is not None:
+            with contextlib.suppress(sqlite3.ProgrammingError):
+                raw.interrupt()
 
     def create_function(
         self, name: str, narg: int, function: Callable[..., Value], *, deterministic: bool
