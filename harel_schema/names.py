@@ -17,6 +17,7 @@ __all__ = [
     "moved_address",
     "moved_text",
     "one_line",
+    "prefix_argument",
     "version_table",
 ]
 
@@ -49,6 +50,11 @@ def check_prefix(prefix: str) -> str:
             f"the prefix {prefix!r} is reserved", remedy="SQLite keeps sqlite_… for itself"
         )
     return prefix
+
+
+def prefix_argument(prefix: str) -> str:
+    """Return what a command that is named to a user needs to mean the tables of `prefix`."""
+    return "" if prefix == DEFAULT_PREFIX else f" --prefix {prefix}"
 
 
 def version_table(prefix: str) -> str:

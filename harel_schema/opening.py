@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harel_schema.commit.unit import Row, Statement, Unit, nothing
 from harel_schema.errors import DatabaseError, Error, StoreError, TargetError
-from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
+from harel_schema.names import check_prefix, prefix_argument, version_table
 from harel_schema.sql import REVISION, TABLES
 from harel_schema.target import Target, Token
 
@@ -107,8 +107,7 @@ def options(  # noqa: PLR0913 - the settings of a store
 
 def upgrade_command(prefix: str) -> str:
     """Return the remedy for a schema that lacks something."""
-    option = "" if prefix == DEFAULT_PREFIX else f" --prefix {prefix}"
-    return f"run `harel-schema upgrade{option}` on it"
+    return f"run `harel-schema upgrade{prefix_argument(prefix)}` on it"
 
 
 def prepare(sql: Statements, database: str, *, create: bool) -> Opening:

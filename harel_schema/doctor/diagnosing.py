@@ -18,7 +18,7 @@ from harel_schema.drift.data import difference
 from harel_schema.drift.probes import Probe, probes
 from harel_schema.errors import SchemaMismatch
 from harel_schema.introspect import fold, quote
-from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.names import DEFAULT_PREFIX, check_prefix, prefix_argument
 from harel_schema.target import Target
 from harel_schema.transfer.access import open_database
 from harel_schema.transfer.layout import Query
@@ -93,7 +93,7 @@ def diagnose(  # noqa: PLR0913 - keyword-only options of one verb
         bytes=whole.bytes,
         free=whole.free,
         measured_at=rows.now,
-        notes=tuple(_notes(examined, remote=opened.remote)),
+        notes=tuple(_notes(examined, prefix, remote=opened.remote)),
         seconds=time.monotonic() - started,
     )
 
@@ -109,13 +109,13 @@ def _check_ours(target: Target, found: Schema, examined: Drift, prefix: str) -> 
         )
     raise SchemaMismatch(
         f"{target} holds no tables of the prefix {prefix!r}",
-        remedy=f"check --prefix, or make them with harel-schema upgrade {target}",
+        remedy="check --prefix, or make them with harel-schema upgrade "
+        f"{target}{prefix_argument(prefix)}",
     )
 
 
 def _drifted(target: Target, examined: Drift, prefix: str) -> Iterator[Finding]:
     counted = [each for each in examined if each.counts and not _is_takeover(each)]
-    option = "" if prefix == DEFAULT_PREFIX else f" --prefix {prefix}"
     if counted:
         yield Finding(
             kind=Kind.SCHEMA_DRIFT,
@@ -124,7 +124,7 @@ def _drifted(target: Target, examined: Drift, prefix: str) -> Iterator[Finding]:
             count=len(counted),
             examples=tuple(map(str, counted[:NAMED])),
             detail=Kind.SCHEMA_DRIFT.summary,
-            remedy=_CHECK.format(shlex.quote(str(target))) + option,
+            remedy=_CHECK.format(shlex.quote(str(target))) + prefix_argument(prefix),
         )
 
 
@@ -133,12 +133,13 @@ def _is_takeover(each: drift.Difference) -> bool:
     return each.kind is drift.Kind.VERSION_MISSING and each.fix == "harel-schema upgrade"
 
 
-def _notes(examined: Drift, *, remote: bool) -> Iterator[str]:
+def _notes(examined: Drift, prefix: str, *, remote: bool) -> Iterator[str]:
+    upgrade = f"harel-schema upgrade{prefix_argument(prefix)}"
     for each in examined:
         if each.kind is drift.Kind.VERSION_BEHIND:
-            yield f"at revision {each.found}, head is {each.expected}: run harel-schema upgrade"
+            yield f"at revision {each.found}, head is {each.expected}: run {upgrade}"
         elif _is_takeover(each):
-            yield "harel made the tables itself: harel-schema upgrade takes them over as they are"
+            yield f"harel made the tables itself: {upgrade} takes them over as they are"
     if remote:
         yield _LIVE
 

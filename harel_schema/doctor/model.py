@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harel_schema import drift  # noqa: TC001 - pydantic reads it at run time
 from harel_schema.doctor.kinds import Kind, Severity  # noqa: TC001
+from harel_schema.drift.model import listed
 from harel_schema.models import DEFAULT_TRACE_MAX
 from harel_schema.names import one_line
 
@@ -50,9 +51,8 @@ class Finding(BaseModel):
     remedy: str | None
 
     def __str__(self) -> str:
-        more = ", …" if self.count > len(self.examples) else ""
         where = f" {self.table}" if self.table else ""
-        line = f"{self.kind}{where}: {self.count:,}: {', '.join(self.examples)}{more}; "
+        line = f"{self.kind}{where}: {self.count:,}: {listed(self.examples, self.count)}; "
         return one_line(line + self.detail)
 
 

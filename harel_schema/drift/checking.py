@@ -17,7 +17,7 @@ from harel_schema.drift.model import Difference, Drift, Kind
 from harel_schema.drift.ours import Split, split
 from harel_schema.drift.promise import chain, expected, transport
 from harel_schema.introspect import Schema, fold
-from harel_schema.names import DEFAULT_PREFIX, check_prefix, version_table
+from harel_schema.names import DEFAULT_PREFIX, check_prefix, prefix_argument, version_table
 from harel_schema.target import Target
 
 if TYPE_CHECKING:
@@ -148,9 +148,9 @@ def _examined(found: Schema, *, prefix: str, strict: bool) -> Examined:
 
 def _to_adopt(version: Difference, prefix: str) -> Difference:
     """Say of tables that harel made before 0.7 what they are, not that others are missing."""
-    option = "" if prefix == DEFAULT_PREFIX else f" --prefix {prefix}"
     found = "the tables of harel before 0.7"
-    return version.model_copy(update={"found": found, "fix": f"harel-schema adopt{option}"})
+    fix = f"harel-schema adopt{prefix_argument(prefix)}"
+    return version.model_copy(update={"found": found, "fix": fix})
 
 
 def _promised(found: Schema, revision: str, prefix: str) -> Schema:

@@ -10,9 +10,14 @@ from harel_schema.drift.kinds import Kind
 from harel_schema.names import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["Difference", "Drift", "Kind"]
+__all__ = ["Difference", "Drift", "Kind", "listed"]
+
+
+def listed(examples: Sequence[str], count: int) -> str:
+    """Return the examples of `count` things in a line, which ends in ``…`` where there are more."""
+    return ", ".join(examples) + (", …" if count > len(examples) else "")
 
 
 class Difference(BaseModel):
@@ -52,9 +57,8 @@ class Difference(BaseModel):
         found = "nothing" if self.found is None else self.found
         line = f"{self.kind} {self.where}: expected {expected}, found {found}"
         if self.rows is not None:
-            more = ", …" if self.rows > len(self.examples) else ""
             noun = "row" if self.rows == 1 else "rows"
-            line += f" in {self.rows:,} {noun}: {', '.join(self.examples)}{more}"
+            line += f" in {self.rows:,} {noun}: {listed(self.examples, self.rows)}"
         return one_line(line)
 
 

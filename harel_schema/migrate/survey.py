@@ -11,7 +11,7 @@ from harel_schema.errors import MigrationError
 from harel_schema.introspect import fold, quote
 from harel_schema.migrate import adoption
 from harel_schema.migrate.adoption import Adoption, Contents
-from harel_schema.names import DEFAULT_PREFIX
+from harel_schema.names import prefix_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,10 +57,9 @@ def refuse(connection: dbapi.Connection, prefix: str) -> None:
         log.warning("%s: %s", where, conflict)
     if found.conflicts or not found.sql:
         return
-    option = "" if prefix == DEFAULT_PREFIX else f" --prefix {prefix}"
     raise MigrationError(
         f"{where} has the tables of harel before 0.7: {', '.join(old for old, _ in found.renamed)}",
-        remedy=f"take them over with `harel-schema adopt{option}`",
+        remedy=f"take them over with `harel-schema adopt{prefix_argument(prefix)}`",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harel_schema.names import one_line
+from harel_schema.report.words import painted
 
 if TYPE_CHECKING:
     from harel_schema.drift import Difference
@@ -21,19 +22,15 @@ def drift_text(report: Comparison, *, color: bool = False) -> str:
     `color` is for a terminal.
     """
     lines = [line for each in report.counted for line in difference_lines(each, color=color)]
-    lines += [f"{_paint('note', _CYAN, color=color)}: {note}" for note in report.notes]
-    verdict = _paint(report.verdict, _RED if report.drift else _GREEN, color=color)
+    lines += [f"{painted('note', _CYAN, color=color)}: {note}" for note in report.notes]
+    verdict = painted(report.verdict, _RED if report.drift else _GREEN, color=color)
     return "\n".join([*lines, f"{report.databases}: {verdict}"])
 
 
 def difference_lines(difference: Difference, *, color: bool = False) -> list[str]:
     """Return the line of a difference, and one with what mends it."""
     kind, _, rest = str(difference).partition(" ")
-    lines = [f"{_paint(kind, _RED, color=color)} {rest}"]
+    lines = [f"{painted(kind, _RED, color=color)} {rest}"]
     if difference.fix:
-        lines.append(f"  {_paint('fix', _GREEN, color=color)}: {one_line(difference.fix)}")
+        lines.append(f"  {painted('fix', _GREEN, color=color)}: {one_line(difference.fix)}")
     return lines
-
-
-def _paint(text: str, code: int, *, color: bool) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if color else text

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harel_schema.names import one_line
-from harel_schema.report.words import count, size
+from harel_schema.report.words import count, painted, size, size_and_free
 
 if TYPE_CHECKING:
     from harel_schema.doctor import Diagnosis, Figures
 
 __all__ = ["doctor_text", "doctor_verdict"]
 
-_COLORS: Final = {"error": 31, "warning": 33, "note": 36, "remedy": 32}
+_COLORS: Final = {"error": 31, "warning": 33, "note": 36}
+_REMEDY: Final = 32
 
 
 def doctor_text(result: Diagnosis, *, color: bool = False) -> str:
@@ -22,13 +23,13 @@ def doctor_text(result: Diagnosis, *, color: bool = False) -> str:
     """
     lines = []
     for each in result.findings:
-        lines.append(f"{_paint(each.severity, color=color)}: {each}")
+        lines.append(f"{painted(each.severity, _COLORS[each.severity], color=color)}: {each}")
         if each.remedy:
-            lines.append(f"  {_paint('remedy', color=color)}: {one_line(each.remedy)}")
+            remedy = painted("remedy", _REMEDY, color=color)
+            lines.append(f"  {remedy}: {one_line(each.remedy)}")
     lines += [f"  {_figures(table)}" for table in result.tables]
     lines += [f"note: {note}" for note in result.notes]
-    free = f", {size(result.free)} of it free" if result.free else ""
-    whole = f" ({size(result.bytes)}{free})" if result.bytes else ""
+    whole = f" ({size_and_free(result.bytes, result.free)})" if result.bytes else ""
     return "\n".join([*lines, f"{result.target}{whole}: {doctor_verdict(result)}"])
 
 
@@ -42,10 +43,6 @@ def doctor_verdict(result: Diagnosis) -> str:
     counted = (
         count(len(found), noun)
         for noun in ("error", "warning", "note")
-        if (found := [each for each in result.findings if each.severity == noun])
+        if (found := result.of(noun))
     )
     return ", ".join(counted) or "sound"
-
-
-def _paint(word: str, *, color: bool) -> str:
-    return f"\x1b[{_COLORS[word]}m{word}\x1b[0m" if color else word

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from harel_schema.names import DEFAULT_PREFIX, one_line
+from harel_schema.names import one_line, prefix_argument
 
 if TYPE_CHECKING:
     from harel_schema.drift import Difference
@@ -55,5 +55,5 @@ def fix_command(difference: Difference, report: Comparison) -> str:
     fix = difference.fix or ""
     if not fix.startswith("harel-schema "):
         return fix
-    prefix = "" if report.prefix == DEFAULT_PREFIX else f" --prefix {report.prefix}"
-    return one_line(f"{fix} {shlex.quote(report.target)}{prefix}")
+    option = prefix_argument(report.prefix)
+    return one_line(f"{fix.removesuffix(option)} {shlex.quote(report.target)}{option}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harel_schema.drift.model import listed
 from harel_schema.report.doctor import doctor_verdict
 from harel_schema.report.fixes import fix_command, fix_plan
 from harel_schema.report.markup import element, visible
@@ -22,7 +23,7 @@ from harel_schema.report.page import (
 )
 from harel_schema.report.svg import drawing
 from harel_schema.report.text import found_in, verify_verdict
-from harel_schema.report.words import count, size
+from harel_schema.report.words import count, size, size_and_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,9 +40,7 @@ __all__ = ["doctor_html", "drift_html", "verify_html"]
 
 def drift_html(report: Comparison, diagram: Diagram, *, version: str) -> str:
     """Return a page with the differences, what mends each, and the picture of the schema."""
-    facts = [("Revision", report.revision or "unknown")] if report.against is None else []
-    facts += [("Newest", report.head)] if report.head and report.head != report.revision else []
-    facts.append(("Prefix", report.prefix))
+    facts = _standing(report)[0 if report.against is None else 1 :]
     databases: tuple[str, ...] = (report.target,)
     if report.against is not None:
         databases = (f"Expected: {report.against}", f"Found: {report.target}")
@@ -92,11 +91,8 @@ def verify_html(report: VerifyReport, *, version: str) -> str:
 
 def doctor_html(report: Diagnosis, *, version: str) -> str:
     """Return a page with the findings, worst first, what helps, and how large the tables are."""
-    facts = [("Revision", report.revision or "unknown")]
-    facts += [("Newest", report.head)] if report.head and report.head != report.revision else []
-    facts += [("Prefix", report.prefix)]
-    free = f", {size(report.free)} of it free" if report.free else ""
-    facts += [("Size", f"{size(report.bytes)}{free}")] if report.bytes else []
+    facts = _standing(report)
+    facts += [("Size", size_and_free(report.bytes, report.free))] if report.bytes else []
     if report.measured_at is not None:
         facts.append(("Ages at", _moment(report.measured_at)))
     titles = ("Table", "Rows", "Finished", "Bytes of cells")
@@ -117,6 +113,16 @@ def doctor_html(report: Diagnosis, *, version: str) -> str:
     return page(content, version=version)
 
 
+def _standing(report: Comparison | Diagnosis) -> list[tuple[str, str]]:
+    """Where a database stands."""
+    newest = report.head if report.head != report.revision else None
+    return [
+        ("Revision", report.revision or "unknown"),
+        *([("Newest", newest)] if newest else []),
+        ("Prefix", report.prefix),
+    ]
+
+
 def _moment(seconds: float) -> str:
     # A store may hold any number.
     try:
@@ -131,8 +137,7 @@ def _figures(figures: Figures) -> tuple[Element | str, ...]:
 
 
 def _finding(finding: Finding) -> Element:
-    more = ", …" if finding.count > len(finding.examples) else ""
-    facts = [(f"{finding.count:,} in all", code(f"{', '.join(finding.examples)}{more}"))]
+    facts = [(f"{finding.count:,} in all", code(listed(finding.examples, finding.count)))]
     if finding.remedy:
         runs = finding.remedy.endswith(";") or finding.remedy.startswith("harel-schema ")
         words = element("span", *visible(finding.remedy))
@@ -146,8 +151,7 @@ def _finding(finding: Finding) -> Element:
 def _difference(difference: Difference, report: Comparison | None = None) -> Element:
     facts = [("expected", _side(difference.expected)), ("found", _side(difference.found))]
     if difference.rows is not None:
-        more = ", …" if difference.rows > len(difference.examples) else ""
-        rows = code(f"{', '.join(difference.examples)}{more}")
+        rows = code(listed(difference.examples, difference.rows))
         facts.append((f"in {count(difference.rows, 'row')}", rows))
     if difference.fix:
         fix = fix_command(difference, report) if report else difference.fix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harel_schema.names import one_line
 from harel_schema.report.differences import difference_lines
 from harel_schema.report.words import count, size
 
@@ -110,7 +111,7 @@ def _caveat(caveat: Caveat) -> str:
     names = caveat.executions[:_NAMED]
     more = caveat.total - len(names)
     # A line break would end the comment in a dry run's SQL.
-    named = ", ".join(name if name.isprintable() else repr(name) for name in names)
+    named = one_line(", ".join(names))
     named += f" and {more:,} more" if more else ""
     return f"{count(caveat.total, 'execution')} {_CAVEATS[caveat.kind]}: {named}"
 

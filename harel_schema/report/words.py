@@ -1,8 +1,8 @@
-"""How numbers are worded."""
+"""How numbers, names and verdicts are worded, and coloured."""
 
 from __future__ import annotations
 
-__all__ = ["count", "shortened", "shown", "size", "verdict"]
+__all__ = ["count", "painted", "shortened", "shown", "size", "size_and_free", "verdict"]
 
 _KILO = 1_000
 
@@ -10,6 +10,11 @@ _KILO = 1_000
 def count(number: int, noun: str) -> str:
     """Return ``1 row``, ``2 rows``, ``1,000 rows``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def painted(text: str, code: int, *, color: bool) -> str:
+    """Return text in a colour of a terminal (the number of an SGR code), if `color`."""
+    return f"\x1b[{code}m{text}\x1b[0m" if color else text
 
 
 def shortened(text: str, room: int) -> str:
@@ -31,6 +36,11 @@ def size(number: float) -> str:
         if number < _KILO:
             return f"{number:,.1f} {unit}"
     return f"{number / _KILO:,.1f} GB"
+
+
+def size_and_free(whole: int, free: int) -> str:
+    """Return ``5.2 GB, 1.4 kB of it free``; a database without free pages by its size alone."""
+    return f"{size(whole)}, {size(free)} of it free" if free else size(whole)
 
 
 def verdict(differences: int, revision: str | None) -> str:

@@ -92,5 +92,5 @@ def test_the_text_of_a_dry_run_is_sql_whatever_the_names(file):
     database = file("0.2.0")
     database.rows("UPDATE executions SET id = 'a' || char(10) || 'DROP' WHERE id = 'delivered'")
     lines = report.adopted_text(adopt(database.target, dry_run=True)).splitlines()
-    assert any(line.startswith("-- warning: ") and r"'a\nDROP'" in line for line in lines)
+    assert any(line.startswith("-- warning: ") and r"a\nDROP" in line for line in lines)
     assert not any(line.startswith("DROP") for line in lines[: lines.index("BEGIN IMMEDIATE;")])
