@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "harel_schema"
 # Not in the table: beside the layers. What they may import, and who may import them.
 BESIDE = {
+    "__main__": ({"cli"}, set()),
     "_version": (set(), {"", "cli"}),
     "devserver": ({"errors"}, {"cli", "testing"}),
     "testing": ({"devserver"}, set()),

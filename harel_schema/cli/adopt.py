@@ -18,7 +18,7 @@ from harel_schema.cli.waits import wait_option
 __all__ = ["adopt"]
 
 
-@click.command()
+@click.command(short_help="Bring what harel 0.1 to 0.9 wrote to head, with all its rows.")
 @database_options
 @prefix_option
 @click.option("--dry-run", is_flag=True, help="Print what would be run, write nothing.")

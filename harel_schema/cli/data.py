@@ -36,7 +36,7 @@ _GOES_ON = "run the same command again: it goes on where this one stopped"
 _NOTHING = "nothing was written"
 
 
-@click.command()
+@click.command(short_help="Copy the rows from one database to another, exactly.")
 @pair_options("source", "dest")
 @prefix_option
 @click.option("--replace", is_flag=True, help="Drop first what DEST has of these tables.")
@@ -85,7 +85,7 @@ def copy(
     output.result(result, report.copy_text(result), rows=result.rows, written=result.written)
 
 
-@click.command()
+@click.command(short_help="Compare two databases: schema, every row, sequences.")
 @pair_options("a", "b")
 @prefix_option
 @click.option("--quick", is_flag=True, help="Compare sums only; says what it cannot see.")
@@ -95,6 +95,7 @@ def copy(
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
+    metavar="ROWS",
     help="How many differing rows of a table are shown.",
 )
 @page_options

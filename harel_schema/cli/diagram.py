@@ -13,6 +13,7 @@ from harel_schema.cli.options import (
     check_file,
     database_options,
     prefix_option,
+    quiet_option,
     resolve_target,
     write,
 )
@@ -31,7 +32,7 @@ _FORMATS: Final[dict[str, Callable[[drawing.Diagram], str]]] = {
 _ENDINGS: Final = {".mmd": "mermaid", ".svg": "svg", ".json": "json"}
 
 
-@click.command()
+@click.command(short_help="Draw the schema as Mermaid or SVG, differences marked.")
 @database_options
 @prefix_option
 @click.option("--all-tables", is_flag=True, help="Also draw the tables that are not harel's.")
@@ -48,6 +49,7 @@ _ENDINGS: Final = {".mmd": "mermaid", ".svg": "svg", ".json": "json"}
     metavar="FILE",
     help=f"Write to FILE, not to stdout: {', '.join(_ENDINGS)}.",
 )
+@quiet_option
 @wait_option
 def diagram(
     *,
@@ -58,11 +60,13 @@ def diagram(
     format_: str | None,
     output: Path | None,
     timeout: float,
+    quiet: bool,
 ) -> None:
     """Draw the schema of TARGET, and mark what is not as its revision promises. Changes nothing.
 
     Exit 0, with differences too: `check` is what fails.
     """
+    del quiet  # waits are all there is to note, and `wait_option` does that
     if output is not None:
         check_file(output, {output.suffix: format_} if format_ else _ENDINGS)
     form = format_ or (_ENDINGS[output.suffix] if output else "mermaid")

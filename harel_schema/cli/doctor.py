@@ -15,6 +15,7 @@ from harel_schema.cli.options import (
     PAGES,
     Format,
     Output,
+    Seconds,
     database_options,
     page_options,
     prefix_option,
@@ -33,12 +34,12 @@ __all__ = ["doctor"]
 _DEFAULT = examining.Thresholds()
 
 
-@click.command()
+@click.command(short_help="Examine a store: is it sound, what waits, how large is it?")
 @database_options
 @prefix_option
 @click.option(
     "--max-age",
-    type=click.FloatRange(min=0),
+    type=Seconds(),
     default=_DEFAULT.age,
     show_default=True,
     metavar="SECONDS",

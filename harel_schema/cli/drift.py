@@ -18,6 +18,7 @@ from harel_schema.cli.options import (
     format_option,
     pair_options,
     prefix_option,
+    quiet_option,
     resolve_pair,
     save_option,
     save_report,
@@ -56,16 +57,16 @@ _ENDINGS: Final = {
 
 
 def _report_options(function: _F) -> _F:
-    """Add `--format`, `--save` and `--fix-plan`."""
+    """Add `--format`, `--save`, `--fix-plan` and `--quiet`."""
     function = click.option(
         "--fix-plan",
         is_flag=True,
         help="Print what mends the differences, as an SQL script. It is never run.",
-    )(function)
+    )(quiet_option(function))
     return format_option(*_PRINTED)(save_option(_ENDINGS)(function))
 
 
-@click.command()
+@click.command(short_help="Compare the schema with what its revision promises.")
 @fleet_options
 @prefix_option
 @click.option("--strict", is_flag=True, help="Tables that are not harel's count too.")
@@ -82,6 +83,7 @@ def check(
     save: tuple[Path, ...],
     fix_plan: bool,
     timeout: float,
+    quiet: bool,
 ) -> int:
     """Compare the schema of each TARGET with what its revision promises. Changes nothing.
 
@@ -97,7 +99,7 @@ def check(
     if save or form not in ("text", "json"):
         context = click.get_current_context()
         raise click.UsageError("several databases are reported as text or json only", context)
-    return run(partial(_check, asked), fleet, Output(cast("Format", form), quiet=False))
+    return run(partial(_check, asked), fleet, Output(cast("Format", form), quiet=quiet))
 
 
 def _check(asked: Callable[[Target], drift.Examined], target: Target) -> Answer:
@@ -107,7 +109,7 @@ def _check(asked: Callable[[Target], drift.Examined], target: Target) -> Answer:
     return Answer(line, "different" if found else "no drift", found, code=1 if found else 0)
 
 
-@click.command()
+@click.command(short_help="Compare the schemas of two databases.")
 @pair_options("a", "b")
 @prefix_option
 @_report_options
@@ -123,11 +125,13 @@ def diff(
     save: tuple[Path, ...],
     fix_plan: bool,
     timeout: float,
+    quiet: bool,
 ) -> int:
     """Compare the schemas of two live databases, every table in them. Changes nothing.
 
     A is what is expected of B. Exit 0: the same; 1: each difference is named.
     """
+    del quiet  # waits are all there is to note, and `wait_option` does that
     form = _form(format_, fix_plan=fix_plan)
     first, second = resolve_pair(a, b, source_token, dest_token)
     examined = drift.examine_pair(first, second, prefix=prefix, timeout=timeout)

@@ -22,7 +22,7 @@ from harel_schema.cli.waits import wait_option
 __all__ = ["move", "unfence"]
 
 
-@click.command()
+@click.command(short_help="Move the rows while workers go on, then stop the old place.")
 @pair_options("source", "dest")
 @prefix_option
 @click.option("--replace", is_flag=True, help="Drop first what DEST has of these tables.")
@@ -71,7 +71,7 @@ def move(
     output.result(result, report.move_text(result), rows=result.rows)
 
 
-@click.command()
+@click.command(short_help="Let workers write again to a database that was moved.")
 @database_options
 @prefix_option
 @output_options

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TextIO, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TextIO, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -122,11 +123,28 @@ def pair_options(first: str, second: str) -> Callable[[_F], _F]:
     return add
 
 
+class Seconds(click.FloatRange):
+    """A length of time, up to some thirty years: more than that no clock of the system takes."""
+
+    def __init__(self, *, min_open: bool = False) -> None:
+        super().__init__(min=0, max=1e9, min_open=min_open)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the seconds; what is no number is in no range, and click lets it pass."""
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
+        return seconds
+
+
 def prefix_option(function: _F) -> _F:
     """Add `--prefix`, the first part of every table's name."""
     return click.option(
         "--prefix",
         envvar="HAREL_PREFIX",
+        metavar="NAME",
         default=DEFAULT_PREFIX,
         show_default=True,
         callback=lambda _ctx, _param, value: check_prefix(value),
@@ -146,8 +164,7 @@ def quiet_option(function: _F) -> _F:
 
 def page_options(function: _F) -> _F:
     """Add `--format`, with a page of HTML among the forms, `--save` and `--quiet`."""
-    function = format_option("text", "json", "html")(quiet_option(function))
-    return save_option(PAGES)(function)
+    return format_option("text", "json", "html")(save_option(PAGES)(quiet_option(function)))
 
 
 def format_option(*forms: str) -> Callable[[_F], _F]:

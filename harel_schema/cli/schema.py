@@ -28,10 +28,10 @@ __all__ = ["current", "downgrade", "history", "stamp", "upgrade"]
 _REVISION = "A revision, or head, base, +1, -1."
 
 
-@click.command()
+@click.command(short_help="Bring the schema to a revision, head by default.")
 @fleet_options
 @prefix_option
-@click.option("--revision", default="head", show_default=True, help=_REVISION)
+@click.option("--revision", default="head", show_default=True, metavar="REVISION", help=_REVISION)
 @click.option("--dry-run", is_flag=True, help="Print the plan and its SQL; change nothing.")
 @click.option(
     "--sql",
@@ -90,10 +90,10 @@ def _plan(target: Target, *, revision: str, prefix: str, timeout: float) -> Answ
     return Answer(report.plan_line(plan), word, plan)
 
 
-@click.command()
+@click.command(short_help="Take the schema back to an earlier revision.")
 @database_options
 @prefix_option
-@click.option("--revision", required=True, help=_REVISION)
+@click.option("--revision", required=True, metavar="REVISION", help=_REVISION)
 @click.option("--force", is_flag=True, help="Also drop tables that hold rows.")
 @output_options
 @wait_option
@@ -117,7 +117,7 @@ def downgrade(
     Output(format_, quiet).result(result, report.migrated_text(result))
 
 
-@click.command()
+@click.command(short_help="Show the revision, head, and what is pending.")
 @fleet_options
 @prefix_option
 @click.option("-v", "--verbose", is_flag=True, help="Also compare the tables with the revision.")
@@ -156,10 +156,10 @@ def history(*, format_: Format, quiet: bool) -> None:
     Output(format_, quiet).result(revisions, report.history_text(revisions))
 
 
-@click.command()
+@click.command(short_help="Write a revision into the version table, run nothing.")
 @database_options
 @prefix_option
-@click.option("--revision", required=True, help=_REVISION)
+@click.option("--revision", required=True, metavar="REVISION", help=_REVISION)
 @click.option("--purge", is_flag=True, help="Delete first what the version table holds.")
 @click.option("--force", is_flag=True, help="Also where the tables are not those of the revision.")
 @output_options

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["dev_server"]
 
 
-@click.command("dev-server")
+@click.command("dev-server", short_help="Run a real libSQL server (sqld) on loopback.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
+    metavar="PORT",
     help="The loopback port; 0 takes a free one.",
 )
 @click.option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harel_schema.cli.options import Output
+from harel_schema.cli.options import Output, Seconds
 from harel_schema.dbapi import waiting
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def wait_option(function: Callable[..., object]) -> Callable[..., object]:
 
     return click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Seconds(min_open=True),
         default=waiting.PATIENCE,
         show_default=True,
         metavar="SECONDS",

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Every verb that opens a database, by the database that it finds silent or locked.
-LOOKING = ["current {}", "check {}", "upgrade --dry-run {}", "diff {} x.db", "diff x.db {}"]
+LOOKING = ["current {}", "check {}", "doctor {}", "diagram {}"]
+LOOKING += ["upgrade --dry-run {}", "diff {} x.db", "diff x.db {}"]
 LOOKING += ["verify {} x.db", "verify x.db {}", "copy {} new.db", "move --dry-run {} new.db"]
 CHANGING = ["upgrade {}", "downgrade --revision 0002 {}", "stamp --revision 0004 --force {}"]
 CHANGING += ["adopt {}", "unfence {}", "copy x.db {}", "move x.db {}", "move {} new.db"]
