@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, tostring
 
 from harel_schema.names import one_line
 
-__all__ = ["Element", "element", "to_html", "to_xml", "visible"]
+__all__ = ["Element", "element", "px", "to_html", "to_xml", "visible"]
 
 
 def element(tag: str, *children: Element | str | None, **attributes: object) -> Element:
@@ -42,6 +42,11 @@ def visible(text: str) -> list[Element | str]:
         parts += [plain, element("b", one_line(each), class_="escape")]
         plain = ""
     return [*parts, plain]
+
+
+def px(number: float) -> str:
+    """Return a number of pixels as an attribute."""
+    return f"{number:g}"
 
 
 def to_html(root: Element) -> str:

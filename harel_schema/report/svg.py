@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from harel_schema.names import one_line
 from harel_schema.report.layout import End, arrange
 from harel_schema.report.layout import Line as Path
-from harel_schema.report.markup import element, to_xml
+from harel_schema.report.markup import element, px, to_xml
+from harel_schema.report.wires import wires
 from harel_schema.report.words import count, shortened, shown, verdict
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _PAD: Final = 12
 _KEY: Final = 34
 # How small a picture may become in a page.
 _LEAST: Final = 0.7
-_RADIUS: Final = 6
 # The advance of a monospaced letter, of 12 and of bold 13 pixels; the widest such font has 0.61.
 _LETTER: Final = 7.3
 _BOLD: Final = 7.9
@@ -109,7 +109,7 @@ def drawing(diagram: Diagram, *, heading: bool) -> Element:
     room = max([len(title) if heading else 0, *(len(text) for _, text in below)])
     width = max(plan.width, room * _LETTER + 4 * _PAD, 320)
     height = top + plan.height + _ROW * len(below) + (_PAD if below else 0)
-    body = [element("g", *_wires(diagram.links, plan.paths))]
+    body = [element("g", *wires(diagram.links, plan.paths))]
     body += [
         _box(box, lines, place)
         for box, lines, place in zip(diagram.boxes, rows, plan.places, strict=True)
@@ -122,12 +122,12 @@ def drawing(diagram: Diagram, *, heading: bool) -> Element:
         element("style", _STYLE),
         element("rect", width="100%", height="100%", class_="paper"),
         _text((2 * _PAD, 28), title, "name") if heading else None,
-        element("g", *body, transform=f"translate({shift:g} {top})"),
+        element("g", *body, transform=f"translate({px(shift)} {top})"),
         *_legend_lines(below, top + plan.height),
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width:g} {height:g}",
-        width=f"{width:g}",
-        height=f"{height:g}",
+        viewBox=f"0 0 {px(width)} {px(height)}",
+        width=px(width),
+        height=px(height),
         class_="diagram",
         role="img",
         aria_label=None if heading else f"The schema: {result}",
@@ -168,27 +168,32 @@ def _size(box: Box, rows: Sequence[_Row]) -> tuple[float, float]:
 
 
 def _heading(box: Box) -> str:
-    name = shortened(shown(one_line(box.name)), _NAME)
-    kind = f"  {box.kind}" if box.kind != "table" else ""
-    return f"{name}{kind}{'' if box.own else '  other'}"
+    return "  ".join([_name(box), *_aside(box)])
+
+
+def _name(box: Box) -> str:
+    return shortened(shown(one_line(box.name)), _NAME)
+
+
+def _aside(box: Box) -> list[str]:
+    """What stands beside the name: what the box is, unless it is a table, and one of harel's."""
+    return [*([box.kind] if box.kind != "table" else []), *([] if box.own else ["other"])]
 
 
 def _box(box: Box, rows: Sequence[_Row], place: Place) -> Element:
     tone = _tone(box.mark or next((line.mark for line in box.lines if line.mark), None))
     frame = f"frame {tone} {'missing' if box.mark == 'missing' else ''}".strip()
     parts: list[Element] = [
-        element("rect", width=_n(place.width), height=_n(place.height), rx=6, class_="paper"),
+        element("rect", width=px(place.width), height=px(place.height), rx=6, class_="paper"),
         element(
             "path",
-            d=f"M0 {_HEAD}V6a6 6 0 0 1 6-6H{_n(place.width - 6)}a6 6 0 0 1 6 6V{_HEAD}z",
+            d=f"M0 {_HEAD}V6a6 6 0 0 1 6-6H{px(place.width - 6)}a6 6 0 0 1 6 6V{_HEAD}z",
             class_="head",
         ),
     ]
-    name = shortened(shown(one_line(box.name)), _NAME)
-    rest = _heading(box)[len(name) :]
-    parts.append(_text((_PAD, _HEAD / 2), name, "name", whole=box.name))
-    if rest:
-        parts.append(_text((place.width - _PAD, _HEAD / 2), rest.strip(), "soft", right=True))
+    parts.append(_text((_PAD, _HEAD / 2), _name(box), "name", whole=box.name))
+    if aside := "  ".join(_aside(box)):
+        parts.append(_text((place.width - _PAD, _HEAD / 2), aside, "soft", right=True))
     if rows:
         parts.append(_rule(_HEAD, place.width))
     for number, row in enumerate(rows):
@@ -197,9 +202,9 @@ def _box(box: Box, rows: Sequence[_Row], place: Place) -> Element:
             parts.append(_rule(y, place.width))
         parts += _row(row, y, place.width)
     parts.append(
-        element("rect", width=_n(place.width), height=_n(place.height), rx=6, class_=frame)
+        element("rect", width=px(place.width), height=px(place.height), rx=6, class_=frame)
     )
-    return element("g", *parts, transform=f"translate({_n(place.x)} {_n(place.y)})")
+    return element("g", *parts, transform=f"translate({px(place.x)} {px(place.y)})")
 
 
 def _row(row: _Row, y: float, width: float) -> Iterator[Element]:
@@ -207,7 +212,7 @@ def _row(row: _Row, y: float, width: float) -> Iterator[Element]:
     middle = y + _ROW / 2
     if row.mark:
         fill = f"{tone} fill"
-        yield element("rect", x=1, y=_n(y), width=_n(width - 2), height=_ROW, class_=fill)
+        yield element("rect", x=1, y=px(y), width=px(width - 2), height=_ROW, class_=fill)
     if row.mark and not row.remark:
         yield _text((6, middle), _SIGNS[row.mark], f"{tone} sign")
     if row.key:
@@ -226,19 +231,19 @@ def _tone(mark: str | None) -> str:
 
 
 def _rule(y: float, width: float) -> Element:
-    return element("path", d=f"M0 {_n(y)}H{_n(width)}", class_="rule")
+    return element("path", d=f"M0 {px(y)}H{px(width)}", class_="rule")
 
 
 def _text(at: Point, text: str, class_: str, *, right: bool = False, whole: str = "") -> Element:
     whole = one_line(whole)
     # Letters that the font lacks come from another one, of any width.
-    squeezed = None if text.isascii() else _n(_wide(text) * _LETTER)
+    squeezed = None if text.isascii() else px(_wide(text) * _LETTER)
     return element(
         "text",
         element("title", whole) if whole and text not in whole.split(" ") else None,
         text,
-        x=_n(at[0]),
-        y=_n(at[1]),
+        x=px(at[0]),
+        y=px(at[1]),
         class_=class_ or None,
         text_anchor="end" if right else None,
         textLength=squeezed,
@@ -252,10 +257,6 @@ def _wide(text: str, room: int | None = None) -> int:
     line = shortened(line, room) if room else line
     wide = sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in line)
     return wide - sum(1 for each in line if unicodedata.combining(each))
-
-
-def _n(number: float) -> str:
-    return f"{number:g}"
 
 
 # Lines meet a box at places of their own, by side and role, so that none lies on another.
@@ -277,54 +278,20 @@ def _down(rows: Sequence[_Row], column: str) -> float:
     return _HEAD + 3 + _ROW * places[0] + _ROW / 2 if places else _HEAD / 2
 
 
-def _wires(links: Sequence[Link], paths: Sequence[Sequence[Point]]) -> Iterator[Element]:
-    for link, path in zip(links, paths, strict=True):
-        # The first stretch is the line's own, the rest may lie on that of another one.
-        joint = _towards(path[1], path[0], _RADIUS)
-        loose = "" if link.declared else " loose"
-        own = f"M{_n(path[0][0])} {_n(path[0][1])}H{_n(joint[0])}"
-        yield element("path", d=own, class_=f"wire{loose}")
-        yield element("path", d=_rounded([joint, *path[1:]]), class_="wire")
-        for many, ends in ((link.many, path[:2]), (link.parent_many, path[::-1][:2])):
-            (x, y), (beyond, _) = ends
-            out = 1 if beyond > x else -1
-            foot = f"M{_n(x)} {_n(y - 4)}L{_n(x + 9 * out)} {_n(y)}L{_n(x)} {_n(y + 4)}"
-            bar = f"M{_n(x + 7 * out)} {_n(y - 4)}v8"
-            yield element("path", d=foot if many else bar, class_="wire")
-
-
-def _rounded(path: Sequence[Point]) -> str:
-    """Return a path with round corners; all its parts are level or upright."""
-    parts = [f"M{_n(path[0][0])} {_n(path[0][1])}"]
-    for before, (x, y), after in zip(path, path[1:], path[2:], strict=False):
-        near = _towards((x, y), before, _RADIUS)
-        far = _towards((x, y), after, _RADIUS)
-        parts.append(f"L{_n(near[0])} {_n(near[1])}Q{_n(x)} {_n(y)} {_n(far[0])} {_n(far[1])}")
-    return "".join([*parts, f"L{_n(path[-1][0])} {_n(path[-1][1])}"])
-
-
-def _towards(corner: Point, other: Point, radius: float) -> Point:
-    dx, dy = other[0] - corner[0], other[1] - corner[1]
-    length = abs(dx) + abs(dy)
-    part = min(radius, length / 2) / length if length else 0
-    return corner[0] + dx * part, corner[1] + dy * part
-
-
 def _legend(diagram: Diagram, *, others: bool) -> Iterator[tuple[str, str]]:
     if any(link.declared for link in diagram.links):
         yield "wire", "a foreign key"
     if any(not link.declared for link in diagram.links):
         yield "wire loose", "kept by the store, without a foreign key"
     if diagram.others and others:
-        noun = "table" if len(diagram.others) == 1 else "tables"
-        yield "", f"{len(diagram.others):,} {noun} of others not shown (--all-tables)"
+        yield "", f"{count(len(diagram.others), 'table')} of others not shown (--all-tables)"
 
 
 def _legend_lines(lines: Sequence[tuple[str, str]], y: float) -> Iterator[Element]:
     for number, (class_, text) in enumerate(lines):
         middle = y + _ROW * number + _ROW / 2
         if class_:
-            yield element("path", d=f"M{2 * _PAD} {_n(middle)}h36", class_=class_)
+            yield element("path", d=f"M{2 * _PAD} {px(middle)}h36", class_=class_)
         yield _text((2 * _PAD + (48 if class_ else 0), middle), text, "soft")
 
 
