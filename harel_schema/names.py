@@ -8,6 +8,7 @@ from harel_schema.errors import TargetError
 
 __all__ = [
     "DEFAULT_PREFIX",
+    "PREFIX_VARIABLE",
     "change_log",
     "check_prefix",
     "fence_trigger",
@@ -22,6 +23,9 @@ __all__ = [
 ]
 
 DEFAULT_PREFIX = "harel"
+
+PREFIX_VARIABLE = "HAREL_PREFIX"
+"""The variable of the environment that gives another default."""
 
 # harel's own rule (`harel.engine.schema.Names`).
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,29}")

@@ -19,6 +19,7 @@ from harel_schema.names import (
     move_table,
     version_table,
 )
+from harel_schema.sql import field_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +36,6 @@ _RELATIONS: Final = (
     ("trace", "execution_id", "executions", "id"),
     ("transport_messages", "group_id", "transport_groups", "group_id"),
 )
-
-_FIELD = "CASE WHEN json_valid(data) THEN json_extract(data, '$.{}') END"
 
 
 def metadata(prefix: str = DEFAULT_PREFIX) -> MetaData:
@@ -149,11 +148,11 @@ def _executions(meta: MetaData, prefix: str) -> None:
         Column("version", Integer, nullable=False),
     )
     Index(f"{table.name}_by_definition", table.c.definition_id, table.c.id)
-    Index(f"{table.name}_by_status", text(_FIELD.format("status")), table.c.id)
+    Index(f"{table.name}_by_status", text(field_of("status")), table.c.id)
     Index(
         f"{table.name}_roots",
         table.c.id,
-        sqlite_where=text(f"{_FIELD.format('parent_id')} IS NULL"),
+        sqlite_where=text(f"{field_of('parent_id')} IS NULL"),
     )
 
 

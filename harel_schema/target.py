@@ -32,15 +32,20 @@ from harel_schema.errors import TargetError
 
 __all__ = [
     "AUTH_REMEDY",
+    "TARGET_VARIABLE",
     "TOKEN_VARIABLES",
     "Kind",
     "Target",
     "Token",
+    "flag",
     "with_environment_token",
 ]
 
 Kind: TypeAlias = Literal["memory", "file", "remote"]
 Token: TypeAlias = str | Callable[[], str]
+
+TARGET_VARIABLE: Final = "HAREL_SCHEMA_TARGET"
+"""The variable of the environment that names the database when nothing else does."""
 
 TOKEN_VARIABLES: Final = ("TURSO_AUTH_TOKEN", "HAREL_LIBSQL_AUTH_TOKEN")
 AUTH_REMEDY: Final = (
@@ -272,6 +277,11 @@ def _secure(scheme: str, hostname: str, options: dict[str, str]) -> bool:
         # `libsql://` means TLS; a loopback server has no certificate to show. sqlalchemy-libsql's
         # form is without TLS unless it says `secure=true`.
         return scheme == "libsql" and not _is_loopback(hostname)
+    return flag(name, value)
+
+
+def flag(name: str, value: str) -> bool:
+    """Return what the option `name` says. Raises `TargetError` where it says neither."""
     if value.lower() in _TRUE:
         return True
     if value.lower() in _FALSE:

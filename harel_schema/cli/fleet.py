@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harel_schema.cli.options import TARGET_VARIABLE, complete_file, resolve_target, token_option
+from harel_schema.cli.options import complete_file, resolve_target, token_option
 from harel_schema.cli.progress import fleet_bar
 from harel_schema.cli.waits import tell
 from harel_schema.errors import TargetError
+from harel_schema.target import TARGET_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

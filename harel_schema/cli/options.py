@@ -15,12 +15,11 @@ from click.shell_completion import CompletionItem
 
 from harel_schema import report
 from harel_schema.errors import TargetError
-from harel_schema.names import DEFAULT_PREFIX, check_prefix
-from harel_schema.target import TOKEN_VARIABLES, Target, with_environment_token
+from harel_schema.names import DEFAULT_PREFIX, PREFIX_VARIABLE, check_prefix
+from harel_schema.target import TARGET_VARIABLE, TOKEN_VARIABLES, Target, with_environment_token
 
 __all__ = [
     "PAGES",
-    "TARGET_VARIABLE",
     "Format",
     "Output",
     "complete_file",
@@ -46,7 +45,6 @@ PAGES: Final = {".txt": "text", ".json": "json", ".html": "html"}
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
-TARGET_VARIABLE = "HAREL_SCHEMA_TARGET"
 _SOURCE_TOKEN = "HAREL_SCHEMA_SOURCE_TOKEN"  # noqa: S105 - the variable's name
 _DEST_TOKEN = "HAREL_SCHEMA_DEST_TOKEN"  # noqa: S105 - the variable's name
 _TOKEN_HELP = "The token of {}. Better in {}: other users can see a command line."  # noqa: S105
@@ -143,7 +141,7 @@ def prefix_option(function: _F) -> _F:
     """Add `--prefix`, the first part of every table's name."""
     return click.option(
         "--prefix",
-        envvar="HAREL_PREFIX",
+        envvar=PREFIX_VARIABLE,
         metavar="NAME",
         default=DEFAULT_PREFIX,
         show_default=True,

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from harel_schema import errors as e
 from harel_schema.hrana import messages as m
 from harel_schema.hrana.decode import decode_pipeline
-from harel_schema.hrana.encode import encode_cursor, encode_pipeline
+from harel_schema.hrana.encode import encode_pipeline
 from harel_schema.hrana.responses import from_response
 from harel_schema.target import AUTH_REMEDY
 
@@ -164,12 +164,6 @@ def batch(
     if isinstance(seen, m.StatementResult):
         result = result._replace(replication_index=seen.replication_index)
     return result
-
-
-def open_cursor(session: Session, steps: m.Batch) -> Flow[Reply]:
-    """Start a streamed batch on a new stream."""
-    body = encode_cursor(steps)
-    return (yield from exchange(session, f"{session.url}/v3-protobuf/cursor", body))
 
 
 def version(session: Session) -> Flow[str]:

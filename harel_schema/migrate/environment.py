@@ -12,9 +12,15 @@ from alembic.util import CommandError
 from harel_schema.dbapi.waiting import PATIENCE
 from harel_schema.errors import HarelSchemaError, TargetError
 from harel_schema.migrate import runner
-from harel_schema.names import DEFAULT_PREFIX, check_prefix
+from harel_schema.names import DEFAULT_PREFIX, PREFIX_VARIABLE, check_prefix
 from harel_schema.revisions import offline
-from harel_schema.target import TOKEN_VARIABLES, Target, with_environment_token
+from harel_schema.target import (
+    TARGET_VARIABLE,
+    TOKEN_VARIABLES,
+    Target,
+    flag,
+    with_environment_token,
+)
 
 __all__ = ["JOB", "run"]
 
@@ -22,8 +28,6 @@ __all__ = ["JOB", "run"]
 JOB = "harel_schema.job"
 
 _KNOWN = ("target", "prefix", "force", "timeout")
-_TRUE = ("1", "true", "yes", "on")
-_FALSE = ("0", "false", "no", "off")
 
 
 def run() -> None:
@@ -62,11 +66,11 @@ def _job_of_command_line() -> runner.Job:
     if unknown:
         raise TargetError(f"unknown -x {unknown[0]}", remedy=f"known: {', '.join(_KNOWN)}")
     # An empty -x is a mistake, such as a variable of the deploy that is not set.
-    target = os.environ.get("HAREL_SCHEMA_TARGET") or "sqlite:///state.db"
-    prefix = os.environ.get("HAREL_PREFIX") or DEFAULT_PREFIX
+    target = os.environ.get(TARGET_VARIABLE) or "sqlite:///state.db"
+    prefix = os.environ.get(PREFIX_VARIABLE) or DEFAULT_PREFIX
     text, prefix = given.get("target", target), given.get("prefix", prefix)
     database = with_environment_token(Target.parse(text), *TOKEN_VARIABLES)
-    force = _flag("force", given.get("force", "false"))
+    force = flag("-x force", given.get("force", "false"))
     timeout = _seconds("timeout", given.get("timeout", str(PATIENCE)))
     return runner.Job(database, check_prefix(prefix), timeout, force=force)
 
@@ -76,11 +80,3 @@ def _seconds(name: str, value: str) -> float:
         if (seconds := float(value)) > 0:
             return seconds
     raise TargetError(f"-x {name}={value} is no number of seconds", remedy=f"use {name}=30")
-
-
-def _flag(name: str, value: str) -> bool:
-    if value.lower() in _TRUE:
-        return True
-    if value.lower() in _FALSE:
-        return False
-    raise TargetError(f"-x {name}={value} is neither true nor false", remedy=f"use {name}=true")
