@@ -137,7 +137,10 @@ def _caveats(
 ) -> tuple[Caveat, ...]:
     new = f"{prefix}_executions"
     now = next((old for old, renamed in change.renamed if fold(renamed) == fold(new)), new)
-    return caveats.read(connection, now) if schema.table(now) else ()
+    table = schema.table(now)
+    # One in another shape is for the upgrade to refuse, by what differs.
+    readable = table is not None and {"id", "data"} <= {fold(each.name) for each in table.columns}
+    return caveats.read(connection, now) if readable else ()
 
 
 def _apply(named: Database, planned: Adoption, prefix: str, timeout: float) -> Adoption:

@@ -43,6 +43,17 @@ def test_another_application_is_not_touched(strange):
     assert {name: strange.rows(f"SELECT * FROM {name}") for name in theirs} == rows
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("columns", ["a", "id", "data", "id, data"])
+def test_their_table_of_our_name_is_refused_by_what_differs(columns, dry_run, strange):
+    """A table with the prefix that is in no shape of ours: the difference, not an error of SQL."""
+    strange.rows(f"CREATE TABLE harel_executions ({columns})")
+    before = strange.fingerprint()
+    with pytest.raises(SchemaMismatch, match=r"shape of no revision: column-.* harel_executions"):
+        migrate.adopt(strange.target, dry_run=dry_run)
+    assert strange.fingerprint() == before
+
+
 def test_a_few_tables_like_harels_are_somebody_elses(strange):
     """Three tables that look exactly like harel's are not a database of harel."""
     strange.rows("DROP TABLE executions", "DROP TABLE trace")
