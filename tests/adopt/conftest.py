@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harel_schema import dbapi, introspect
+from harel_schema import dbapi
+from tests.support.outside import Outside
 
 FILES = Path(__file__).parent.parent / "legacy"
 # Without a prefix, and with one.
@@ -20,21 +20,8 @@ LATER = ("0.7.1", "0.9.0")
 STORE = ("executions", "outbox", "processed_events", "spawns", "timers", "trace")
 
 
-@dataclass(frozen=True)
-class Database:
-    """A database, and what tests do to it from outside."""
-
-    target: str
-
-    def rows(self, *statements: str) -> list[Any]:
-        """Run statements in one transaction; return the rows of the last one."""
-        with closing(dbapi.connect(self.target)) as connection, connection:
-            return [connection.execute(each).fetchall() for each in statements][-1]
-
-    def schema(self) -> introspect.Schema:
-        """Read the whole schema."""
-        with closing(dbapi.connect(self.target)) as connection:
-            return introspect.read(connection)
+class Database(Outside):
+    """A database that a release wrote."""
 
     def everything(self) -> dict[str, list[Any]]:
         """Return every row of every table with its rowid, and the sequences, by table."""
@@ -46,11 +33,7 @@ class Database:
 
     def fingerprint(self) -> list[Any]:
         """Return the text of the whole schema and all rows."""
-        found = self.rows(
-            "SELECT type, name, tbl_name, sql FROM sqlite_schema "
-            "WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
-        )
-        return [*found, self.everything()]
+        return [*self.made(), self.everything()]
 
 
 def original(release: str) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 from alembic import config
 
-from harel_schema import dbapi, introspect
 from harel_schema.revisions import history
+from tests.support.outside import Outside
 
 CHAIN = tuple(each.revision for each in history())
 HEAD = CHAIN[-1]
@@ -22,28 +21,12 @@ NEXT = f"{int(HEAD) + 1:04}"
 ALEMBIC = (sys.executable, "-c", "from alembic.config import main; main()")
 
 
-@dataclass(frozen=True)
-class Database:
-    """An empty database, and what tests do to it from outside."""
-
-    target: str
-
-    def rows(self, *statements: str) -> list[Any]:
-        """Run statements in one transaction; return the rows of the last one."""
-        with closing(dbapi.connect(self.target)) as connection, connection:
-            return [connection.execute(each).fetchall() for each in statements][-1]
-
-    def schema(self) -> introspect.Schema:
-        """Read the whole schema."""
-        with closing(dbapi.connect(self.target)) as connection:
-            return introspect.read(connection)
+class Database(Outside):
+    """An empty database."""
 
     def fingerprint(self) -> list[Any]:
         """The text of the whole schema, and the version row where there is one."""
-        found = self.rows(
-            "SELECT type, name, tbl_name, sql FROM sqlite_schema "
-            "WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
-        )
+        found = self.made()
         tables = [name for kind, name, *_ in found if name.endswith("_alembic_version")]
         return [*found, *(self.rows(f"SELECT * FROM {name}") for name in tables)]
 

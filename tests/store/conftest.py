@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harel_schema import LibsqlStore
+from harel_schema.testing import sqld_server
 from tests.store.support import Opener
 from tests.support.proxy import FaultyProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from harel_schema.testing import Server
 
@@ -76,3 +79,17 @@ def proxy(sqld: Server) -> Iterator[FaultyProxy]:
     """Yield a proxy in front of a fresh server."""
     with FaultyProxy(sqld.url) as proxy:
         yield proxy
+
+
+@pytest.fixture
+def leader(tmp_path: Path) -> Iterator[Server]:
+    """Yield a server that others can follow."""
+    with sqld_server(tmp_path / "leader", grpc=True) as server:
+        yield server
+
+
+@pytest.fixture
+def primary(leader: Server) -> Iterator[LibsqlStore]:
+    """Yield a store on it."""
+    with LibsqlStore(leader.url) as store:
+        yield store

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from harel_schema.commit.unit import Statement
 
 
+def new(name: str = "e", **fields: Any) -> Execution:
+    """Return an execution that no store has."""
+    return Execution(id=name, definition_id="d", **fields)
+
+
 class Blocking:
     """An async store whose methods block: the same calls, on an event loop of its own."""
 

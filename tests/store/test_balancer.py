@@ -10,9 +10,9 @@ import pytest
 
 from harel_schema import LibsqlStore, dbapi, migrate
 from harel_schema.errors import StoreConflict, TransactionLost
-from harel_schema.models import Event, Execution
+from harel_schema.models import Event
 from harel_schema.testing import sqld_server
-from tests.store.support import Opener, full_commit
+from tests.store.support import Opener, full_commit, new
 from tests.support.balancer import Balancer
 from tests.support.proxy import Cut, Drop, Pass
 
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harel_schema.testing import Server
-
-
-@pytest.fixture
-def leader(tmp_path: Path) -> Iterator[Server]:
-    """Yield the primary."""
-    with sqld_server(tmp_path / "leader", grpc=True) as server:
-        yield server
 
 
 @contextmanager
@@ -50,22 +43,10 @@ def balancer(leader: Server, tmp_path: Path) -> Iterator[Balancer]:
 
 
 @pytest.fixture
-def primary(leader: Server) -> Iterator[LibsqlStore]:
-    """Yield a store on the primary."""
-    with LibsqlStore(leader.url) as store:
-        yield store
-
-
-@pytest.fixture
 def store(primary: LibsqlStore, balancer: Balancer, flavour: str) -> Iterator[Any]:
     """Yield a store on the balancer, sync and async; the schema is made on the primary."""
     with ExitStack() as stack:
         yield Opener(flavour, balancer.url, stack)()
-
-
-def new(name: str = "e") -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d")
 
 
 def test_own_writes_are_read_on_either_server(store, balancer, primary) -> None:

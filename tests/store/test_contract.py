@@ -10,12 +10,7 @@ import pytest
 
 from harel_schema.errors import CursorError, IntegrityError, StoreConflict, StoreError
 from harel_schema.models import Event, Execution, OutboxEntry, SpawnEntry, Status, TimerOp
-from tests.store.support import full_commit, rows
-
-
-def new(name: str = "e", **fields) -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d", **fields)
+from tests.store.support import full_commit, new, rows
 
 
 def test_load_gives_back_what_save_took(store) -> None:

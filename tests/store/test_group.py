@@ -17,7 +17,7 @@ from harel_schema.commit.unit import Unit, nothing
 from harel_schema.errors import DataError, Error, IntegrityError, StoreConflict
 from harel_schema.models import Event, Execution, TimerOp
 from tests.store.conftest import arguments, opener
-from tests.store.support import rows
+from tests.store.support import new, rows
 from tests.support.proxy import Hang
 
 if TYPE_CHECKING:
@@ -39,11 +39,6 @@ TRAPS = (
         "BEGIN SELECT RAISE(ROLLBACK, 'all is lost'); END"
     ),
 )
-
-
-def new(name: str, **fields: Any) -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d", **fields)
 
 
 def emit(target: str) -> list[tuple[str, Event]]:

@@ -20,9 +20,9 @@ import pytest
 import harel_schema
 from harel_schema import AsyncLibsqlStore, LibsqlStore
 from harel_schema.errors import ConnectionLost, Error, InterfaceError, StoreError
-from harel_schema.models import Event, Execution
+from harel_schema.models import Event
 from tests.store.conftest import arguments
-from tests.store.support import full_commit, rows
+from tests.store.support import full_commit, new, rows
 from tests.store.test_group import held
 from tests.support.proxy import FaultyProxy, Hang
 
@@ -35,11 +35,6 @@ OURS = str(Path(harel_schema.__file__).parent)
 
 class Interrupt(BaseException):
     """What a signal handler may raise anywhere."""
-
-
-def new(name: str) -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d")
 
 
 @pytest.fixture(params=["libsql", "sqlite3"])

@@ -13,15 +13,10 @@ import pytest
 from harel_schema import LibsqlStore, dbapi
 from harel_schema.errors import BusyError
 from harel_schema.hrana import Client, Execute, Statement
-from harel_schema.models import Execution
+from tests.store.support import new
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def new(name: str = "e") -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d")
 
 
 @pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
@@ -60,6 +55,7 @@ WRITER = """
 import sys
 from harel_schema import LibsqlStore
 from harel_schema.models import Event, Execution
+from tests.store.support import new
 path, driver, name, commits = sys.argv[1:]
 with LibsqlStore(path, driver=driver) as store:
     exe = Execution(id=name, definition_id="d")

@@ -11,13 +11,8 @@ import pytest
 
 from harel_schema import AsyncLibsqlStore
 from harel_schema.errors import HarelSchemaError, StoreError
-from harel_schema.models import Execution
 from tests.store.conftest import arguments
-
-
-def new(name: str) -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d")
+from tests.store.support import new
 
 
 async def opened(settings: dict[str, Any]) -> AsyncLibsqlStore:

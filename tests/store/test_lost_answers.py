@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from harel_schema import LibsqlStore
 from harel_schema.commit import flow, writes
 from harel_schema.errors import AuthError, ConnectionLost, RequestTimeout, StoreConflict
-from harel_schema.models import Event, Execution
+from harel_schema.models import Event
 from harel_schema.sql import statements
-from tests.store.support import Opener, full_commit
+from tests.store.support import Opener, full_commit, new
 from tests.support.proxy import Answer, Cut, Drop, FaultyProxy, Hang, Pass
 
 if TYPE_CHECKING:
@@ -34,11 +34,6 @@ LOSSES = [
     Answer(200, b"<html>", "text/html"),
     Answer(200, b"\xff\xff", "application/x-protobuf"),
 ]
-
-
-def new(name: str = "e") -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d")
 
 
 @pytest.fixture

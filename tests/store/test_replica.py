@@ -9,16 +9,11 @@ import pytest
 
 from harel_schema import LibsqlStore
 from harel_schema.errors import ConnectionLost, NotSupportedError, StoreConflict
-from harel_schema.models import Event, Execution
-from tests.store.support import Blocking, Opener
+from harel_schema.models import Event
+from tests.store.support import Blocking, Opener, new
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-def new(name: str = "e") -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d")
 
 
 @pytest.fixture

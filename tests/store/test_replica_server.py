@@ -14,9 +14,9 @@ from harel_schema import LibsqlStore
 from harel_schema.errors import ConnectionLost, StoreConflict
 from harel_schema.harel import AsyncLibsqlStore as HarelTwin
 from harel_schema.harel import LibsqlStore as HarelStore
-from harel_schema.models import Event, Execution
+from harel_schema.models import Event
 from harel_schema.testing import sqld_server
-from tests.store.support import Blocking, Opener, full_commit
+from tests.store.support import Blocking, Opener, full_commit, new
 from tests.support.proxy import Cut, Drop, FaultyProxy
 
 if TYPE_CHECKING:
@@ -26,30 +26,11 @@ if TYPE_CHECKING:
     from harel_schema.testing import Server
 
 
-def new(name: str = "e") -> Execution:
-    """Return an execution that no store has."""
-    return Execution(id=name, definition_id="d")
-
-
-@pytest.fixture
-def leader(tmp_path: Path) -> Iterator[Server]:
-    """Yield the primary."""
-    with sqld_server(tmp_path / "leader", grpc=True) as server:
-        yield server
-
-
 @pytest.fixture
 def follower(leader: Server, tmp_path: Path) -> Iterator[Server]:
     """Yield a server that follows it."""
     with sqld_server(tmp_path / "follower", primary_grpc_url=leader.grpc_url) as server:
         yield server
-
-
-@pytest.fixture
-def primary(leader: Server) -> Iterator[LibsqlStore]:
-    """Yield a store on the primary."""
-    with LibsqlStore(leader.url) as store:
-        yield store
 
 
 @pytest.fixture

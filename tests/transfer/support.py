@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harel_schema.hrana import Client, Statement
 from harel_schema.migrate import schema_sql
+from harel_schema.transfer import copy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from harel_schema.transfer import Progress
 
 Contents: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
@@ -107,3 +112,18 @@ def definitions(database: Path | str) -> list[tuple[Any, ...]]:
     """Return the text of everything in the schema."""
     sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql <> '' ORDER BY type, name"
     return fetch(database, sql)
+
+
+def stopping_copy(source: Path | str, dest: Path | str, **options: Any) -> int:
+    """Copy, stopped after one batch more each time until it is not; return how often it ran."""
+    for number in count(1):
+        left = iter(range(number))
+
+        def stop(progress: Progress, left: Iterator[int] = left) -> None:
+            if progress.phase == "copy" and next(left, None) is None:
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt):
+            copy(source, dest, progress=stop, **options)
+            return number
+    raise AssertionError

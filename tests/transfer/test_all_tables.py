@@ -7,7 +7,15 @@ import pytest
 from harel_schema.errors import TransferError
 from harel_schema.transfer import Limits, copy
 from harel_schema.verify import verify
-from tests.transfer.support import EDGES, contents, definitions, edit, fetch, make_source
+from tests.transfer.support import (
+    EDGES,
+    contents,
+    definitions,
+    edit,
+    fetch,
+    make_source,
+    stopping_copy,
+)
 
 ODD = (
     "CREATE TABLE wr (a TEXT COLLATE NOCASE, b, PRIMARY KEY (b DESC, a)) WITHOUT ROWID",
@@ -77,20 +85,7 @@ def test_no_trigger_fires(odd, dest):
 
 def test_stopped_and_resumed(odd, dest):
     """A copy of everything that is stopped at any batch ends equal, triggers and views too."""
-    number = 0
-    while True:
-        number += 1
-        seen = iter(range(number))
-
-        def stop(progress, seen=seen):
-            if progress.phase == "copy" and next(seen, None) is None:
-                raise KeyboardInterrupt
-
-        try:
-            copy(odd, dest, all_tables=True, limits=Limits(rows=2), progress=stop)
-        except KeyboardInterrupt:
-            continue
-        break
+    stopping_copy(odd, dest, all_tables=True, limits=Limits(rows=2))
     assert definitions(dest) == definitions(odd)
     assert contents(dest) == contents(odd)
 

@@ -7,7 +7,7 @@ import pytest
 from harel_schema.errors import TransferError
 from harel_schema.transfer import Limits, copy
 from harel_schema.verify import verify
-from tests.transfer.support import definitions, edit, fetch
+from tests.transfer.support import definitions, edit, fetch, stopping_copy
 
 NOTES = "CREATE TABLE notes (id INTEGER PRIMARY KEY, title, body)"
 OWN = "CREATE VIRTUAL TABLE own USING fts5 (title, body UNINDEXED, tokenize = 'porter ascii')"
@@ -68,21 +68,7 @@ def test_both_kinds_come_over_and_back(indexed, sqld_url, target_file):
 
 def test_stopped_and_resumed(indexed, dest):
     """A copy that is stopped after any batch ends with the same rows and searches."""
-    number = 0
-    while True:
-        number += 1
-        seen = iter(range(number))
-
-        def stop(progress, seen=seen):
-            if progress.phase == "copy" and next(seen, None) is None:
-                raise KeyboardInterrupt
-
-        try:
-            copy(indexed, dest, all_tables=True, limits=Limits(rows=30), progress=stop)
-        except KeyboardInterrupt:
-            continue
-        break
-    assert number > 4
+    assert stopping_copy(indexed, dest, all_tables=True, limits=Limits(rows=30)) > 4
     assert found(dest) == found(indexed)
 
 
