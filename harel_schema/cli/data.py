@@ -19,7 +19,7 @@ from harel_schema.cli.options import (
     pair_options,
     prefix_option,
     resolve_pair,
-    save_report,
+    tell_report,
 )
 from harel_schema.cli.progress import progress_bar
 from harel_schema.cli.waits import wait_option
@@ -137,8 +137,7 @@ def verify(
         "json": partial(report.to_json, result, equal=result.equal),
         "html": partial(report.verify_html, result, version=__version__),
     }
-    save_report(forms, save, PAGES)
-    click.echo(forms[format_]().rstrip("\n"))
+    tell_report(forms, format_, save, PAGES)
     if quick:
         output.note(verification.BLIND_SPOT)
     return 0 if result.equal else 1

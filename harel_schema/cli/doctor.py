@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,7 @@ from harel_schema.cli.options import (
     page_options,
     prefix_option,
     resolve_target,
-    save_report,
-    wants_color,
+    tell_report,
 )
 from harel_schema.cli.progress import progress_bar
 from harel_schema.cli.waits import wait_option
@@ -109,9 +107,6 @@ def doctor(
         "json": partial(report.to_json, result),
         "html": partial(report.doctor_html, result, version=__version__),
     }
-    save_report(forms, save, PAGES)
-    if format_ == "text":
-        click.echo(report.doctor_text(result, color=wants_color(sys.stdout)))
-    else:
-        click.echo(forms[format_]().rstrip("\n"))
+    colored = partial(report.doctor_text, result, color=True)
+    tell_report(forms, format_, save, PAGES, colored)
     return 0 if result.sound else 1

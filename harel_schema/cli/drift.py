@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast
@@ -21,8 +20,7 @@ from harel_schema.cli.options import (
     quiet_option,
     resolve_pair,
     save_option,
-    save_report,
-    wants_color,
+    tell_report,
 )
 from harel_schema.cli.waits import wait_option
 from harel_schema.report.comparison import Comparison
@@ -156,11 +154,7 @@ def _tell(
 ) -> int:
     forms = {name: partial(make, found) for name, make in _FORMATS.items()}
     forms["html"] = partial(_html, found, examined, all_tables=all_tables)
-    save_report(forms, save, _ENDINGS)
-    if form == "text":
-        click.echo(report.drift_text(found, color=wants_color(sys.stdout)))
-    else:
-        click.echo(forms[form]().rstrip("\n"))
+    tell_report(forms, form, save, _ENDINGS, partial(report.drift_text, found, color=True))
     return 1 if found.drift else 0
 
 

@@ -32,7 +32,7 @@ __all__ = [
     "resolve_pair",
     "resolve_target",
     "save_option",
-    "save_report",
+    "tell_report",
     "token_option",
     "wants_color",
     "write",
@@ -201,12 +201,22 @@ def check_file(path: Path, endings: Mapping[str, str]) -> Path:
     return path
 
 
-def save_report(
-    forms: Mapping[str, Callable[[], str]], paths: Iterable[Path], endings: Mapping[str, str]
+def tell_report(
+    forms: Mapping[str, Callable[[], str]],
+    form: str,
+    paths: Iterable[Path],
+    endings: Mapping[str, str],
+    colored: Callable[[], str] | None = None,
 ) -> None:
-    """Write a report to each of the files, as it would be printed in the form of its ending."""
+    """Write a report to each of the files, in the form of its ending, and to stdout in `form`.
+
+    On a terminal its text is what `colored` gives, where there is that.
+    """
     for path in paths:
         write(path, forms[endings[path.suffix]]())
+    if colored is None or form != "text" or not wants_color(sys.stdout):
+        colored = forms[form]
+    click.echo(colored().rstrip("\n"))
 
 
 def write(path: Path, text: str) -> None:
