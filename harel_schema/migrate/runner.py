@@ -22,6 +22,7 @@ from harel_schema.errors import (
     ConnectionLost,
     MigrationError,
     RequestTimeout,
+    SchemaMismatch,
     TransactionLost,
 )
 from harel_schema.migrate import survey
@@ -187,10 +188,17 @@ def _plan(job: Job, connection: sa.Connection) -> _Plan:
 
 def _foresee(job: Job, plan: _Plan, connection: sa.Connection) -> None:
     """Refuse what would fail later; note what an upgrade would do."""
-    shapes = Shapes(_script(context.get_context()), job.prefix)
-    shapes.refuse_lie(connection, job.before, down=not plan.is_upgrade)
-    if plan.is_upgrade:
-        _predict(job, plan, connection, shapes)
+    current = context.get_context()
+    shapes = Shapes(_script(current), job.prefix)
+    try:
+        shapes.refuse_lie(connection, job.before, down=not plan.is_upgrade)
+        if plan.is_upgrade:
+            _predict(job, plan, connection, shapes)
+    except SchemaMismatch:
+        # Another process may have migrated since we read the revision: a server has no snapshot
+        # for both looks. Each step looks again in its transaction.
+        if _one(heads(current)) == job.before:
+            raise
 
 
 def _predict(job: Job, plan: _Plan, connection: sa.Connection, shapes: Shapes) -> None:

@@ -9,6 +9,7 @@ import pytest
 from harel.engine.schema import sql_schema
 
 from harel_schema import LibsqlStore, migrate
+from harel_schema.migrate.shape import Shapes
 from harel_schema.models import Execution
 from tests.migrations.conftest import CHAIN, HEAD
 
@@ -37,6 +38,19 @@ def test_of_eight_processes_one_does_the_work(made, database, alembic):
         assert log.count(f"taken over as it is at {revision}") == (revision in taken)
     assert database.rows("SELECT * FROM harel_alembic_version") == [(HEAD,)]
     assert migrate.current(database.target, shape=True).shape == ()
+
+
+def test_what_another_process_made_meanwhile_is_not_taken(sqld, alembic, monkeypatch):
+    """On a server, tables may come between the look at the revision and that at the names."""
+    look = Shapes.refuse_taken
+
+    def late(self, connection, revisions):
+        finish([alembic.start("-x", f"target={sqld.url}", "upgrade", "head")])
+        look(self, connection, revisions)
+
+    monkeypatch.setattr(Shapes, "refuse_taken", late)
+    migrate.upgrade(sqld.url)
+    assert migrate.current(sqld.url, shape=True).shape == ()
 
 
 def test_a_store_that_opens_meanwhile_sees_a_revision(database, alembic):
