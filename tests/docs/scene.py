@@ -38,7 +38,7 @@ class Scene:
         self._stack = ExitStack()
         self._read, write = os.pipe()
         environment = {
-            **os.environ,
+            **{name: os.environ[name] for name in os.environ if name != "PYTEST_ADDOPTS"},
             "CHECKOUT": str(checkout),
             "LC_ALL": "C.UTF-8",
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
