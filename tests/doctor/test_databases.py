@@ -14,7 +14,9 @@ from harel_schema import LibsqlStore, dbapi, migrate
 from harel_schema import harel as binding
 from harel_schema.doctor import Diagnosis, diagnose
 from harel_schema.drift import scan as scanning
+from harel_schema.errors import SchemaMismatch
 from harel_schema.models import Execution
+from harel_schema.target import Target
 from tests.cli.conftest import run  # noqa: F401 - a fixture
 from tests.support import schemas
 from tests.support.proxy import FaultyProxy
@@ -287,3 +289,12 @@ def test_dbapi_reads_what_the_doctor_offers(local: Patient) -> None:
         assert found.remedy is not None
         assert connection.execute(found.remedy).rowcount == 1
         connection.commit()
+
+
+def test_advice_names_the_prefix() -> None:
+    """A command that is copied from a report is about the same tables."""
+    migrate.upgrade(Target.parse("state.db"), "0003", "work")
+    (note,) = diagnose("state.db", prefix="work").notes
+    assert note.endswith("run harel-schema upgrade --prefix work")
+    with pytest.raises(SchemaMismatch, match=r"upgrade state.db --prefix other$"):
+        diagnose("state.db", prefix="other")

@@ -54,6 +54,14 @@ def compared(*differences: Difference, **facts: object) -> Comparison:
     return Comparison.of(drift, "state.db", prefix="harel")
 
 
+@pytest.mark.parametrize("fix", ["harel-schema adopt", "harel-schema adopt --prefix work"])
+def test_a_command_names_the_database_and_the_prefix_once(fix) -> None:
+    """Whether or not the difference already names the prefix."""
+    found = Drift(differences=(BEHIND.model_copy(update={"fix": fix}),))
+    plan = report.fix_plan(Comparison.of(found, "my state.db", prefix="work"))
+    assert plan.endswith("-- run: harel-schema adopt 'my state.db' --prefix work")
+
+
 def test_text_is_for_people() -> None:
     """A line a difference, its remedy under it, notes, and the verdict last."""
     assert report.drift_text(compared(MISSING, BEHIND, others=("mine",), revision="0002")) == (
