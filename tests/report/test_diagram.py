@@ -17,6 +17,7 @@ from harel_schema import diagram, drift, migrate, report, tables
 from harel_schema.diagram import Box, Diagram, Line, Link
 from harel_schema.names import one_line
 from harel_schema.report import layout
+from tests.support.text import any_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -244,7 +245,7 @@ words = st.sampled_from(
         ),
     ]
 )
-odd = st.text() | words | st.builds("".join, st.lists(words, min_size=2, max_size=3))
+odd = any_text() | words | st.builds("".join, st.lists(words, min_size=2, max_size=3))
 marks = st.sampled_from([None, "missing", "extra", "renamed", "different", "left over"])
 lines = st.builds(
     Line,
