@@ -34,7 +34,13 @@ def _milliseconds(start: float) -> float:
 def _rows() -> Iterator[tuple[str, str]]:
     for number in range(100_000):
         key = f"e{number}"
-        document = {"id": key, "definition_id": "d", "version": 1, "context": {"x": "y" * 900}}
+        document = {
+            "id": key,
+            "definition_id": "d",
+            "version": 1,
+            "status": "RUNNING",
+            "context": {"x": "y" * 900},
+        }
         yield key, json.dumps(document)
 
 
