@@ -1,10 +1,14 @@
-"""The prefix before every table's name, and the names that are built from it."""
+"""The prefix before every table's name, the names built from it, and how names are shown."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from harel_schema.errors import TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "DEFAULT_PREFIX",
@@ -13,6 +17,7 @@ __all__ = [
     "check_prefix",
     "fence_trigger",
     "ledger_name",
+    "listed",
     "log_trigger",
     "move_table",
     "moved_address",
@@ -102,6 +107,11 @@ def moved_text(address: str) -> str:
 def moved_address(message: str) -> str | None:
     """Return the address in an error that a fence raised, None for any other error."""
     return message.removeprefix(_MOVED) if message.startswith(_MOVED) else None
+
+
+def listed(examples: Sequence[str], count: int) -> str:
+    """Return the examples of `count` things in a line, which ends in ``…`` where there are more."""
+    return ", ".join(examples) + (", …" if count > len(examples) else "")
 
 
 def one_line(text: str) -> str:

@@ -8,9 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harel_schema import drift  # noqa: TC001 - pydantic reads it at run time
 from harel_schema.doctor.kinds import Kind, Severity  # noqa: TC001
-from harel_schema.drift.model import listed
 from harel_schema.models import DEFAULT_TRACE_MAX
-from harel_schema.names import one_line
+from harel_schema.names import listed, one_line
 
 __all__ = ["NAMED", "Diagnosis", "Figures", "Finding", "Thresholds"]
 

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict
 
 from harel_schema.drift.kinds import Kind
-from harel_schema.names import one_line
+from harel_schema.names import listed, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-__all__ = ["Difference", "Drift", "Kind", "listed"]
-
-
-def listed(examples: Sequence[str], count: int) -> str:
-    """Return the examples of `count` things in a line, which ends in ``…`` where there are more."""
-    return ", ".join(examples) + (", …" if count > len(examples) else "")
+__all__ = ["Difference", "Drift", "Kind"]
 
 
 class Difference(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from harel_schema.drift.model import listed
+from harel_schema.names import listed
 from harel_schema.report.doctor import doctor_verdict
 from harel_schema.report.fixes import fix_command, fix_plan
 from harel_schema.report.markup import element, visible

@@ -98,3 +98,13 @@ def test_completing_a_verb_loads_no_verb() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["plain,upgrade", "plain,unfence", "False"]
+
+
+def test_the_command_starts_without_what_its_verbs_need() -> None:
+    """Help, a refusal and a Tab key wait for none of the large libraries."""
+    code = (
+        "import sys, harel_schema.cli; "
+        "print({'pydantic', 'sqlalchemy', 'sqlglot', 'harel_schema.drift'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
