@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
@@ -243,18 +244,22 @@ def _error_of(
 
 def as_token(answer: str | Awaitable[str]) -> str:
     """Return what a token source gave to a synchronous client; `InterfaceError` if awaitable."""
-    if isinstance(answer, str):
-        return answer
-    raise e.InterfaceError("an awaitable token needs AsyncClient")
+    if isawaitable(answer):
+        raise e.InterfaceError("an awaitable token needs AsyncClient")
+    return answer
 
 
 async def as_awaited_token(answer: str | Awaitable[str]) -> str:
     """Return what a plain or async token source gave."""
-    return answer if isinstance(answer, str) else await answer
+    return await answer if isawaitable(answer) else answer
 
 
-def _checked(token: str) -> str:
+def _checked(token: object) -> str:
     """Return a token that fits into a header, without the line end that files leave on it."""
+    if not isinstance(token, str):
+        raise e.AuthError(
+            f"the token is of type {type(token).__name__}, not text", remedy=AUTH_REMEDY
+        )
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise e.AuthError(

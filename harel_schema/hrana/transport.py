@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from typing import Final, TypedDict
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -35,8 +36,10 @@ def settings(url: str, timeout: float) -> Settings:
     """Return the settings for the server at `url` and a `timeout` in seconds.
 
     A connection is made, or not, sooner than a query ends. The environment is not asked for a
-    proxy or a .netrc, which would see or replace the token, but for SSL_CERT_FILE.
+    proxy or a .netrc, which would see or replace the token, but for SSL_CERT_FILE. Raises
+    `TargetError` for a host that cannot be looked up.
     """
+    _check_host(url)
     # Without TLS there is no need to load certificates, which takes 30 ms.
     tls = url.startswith("https:")
     context = httpx.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -46,6 +49,17 @@ def settings(url: str, timeout: float) -> Settings:
         "trust_env": False,
         "verify": context,
     }
+
+
+def _check_host(url: str) -> None:
+    """Refuse what httpx or the resolver would refuse in the middle of a request."""
+    try:
+        # A part that is empty or over 63 long, an address that is none, a broken IDN.
+        httpx.URL(url).host.encode("idna")
+    except (httpx.InvalidURL, UnicodeError) as exc:
+        raise e.TargetError(
+            f"{urlsplit(url).hostname!r} is no name of a host", remedy="check the URL"
+        ) from exc
 
 
 def to_loopback(request: httpx.Request) -> None:

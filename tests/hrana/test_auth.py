@@ -89,6 +89,14 @@ async def test_token_is_asked_for_once_and_again_after_a_refusal(
     assert (tokens, client.requests_sent) == ([], 3)
 
 
+async def test_a_callable_that_gives_no_token_is_told_so(connect: Any, proxy: Any) -> None:
+    """An unset variable behind it is an error that says what it gave, and nothing is sent."""
+    client = await connect(proxy.url, auth_token=lambda: None)
+    with pytest.raises(e.AuthError, match="the token is of type NoneType"):
+        await client.execute(ONE)
+    assert client.requests_sent == 0
+
+
 @pytest.mark.parametrize("body", [b'{"error":"no"}', b""])
 async def test_nothing_is_sent_through_a_connection_after_a_refusal(
     connect: Any, proxy: Any, body: bytes

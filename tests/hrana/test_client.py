@@ -249,6 +249,10 @@ def test_threads_share_a_client(client: Client) -> None:
         ("http://", "http"),
         ("https://user:secret@host", "auth_token"),
         ("https://host?authToken=secret", "auth_token"),
+        ("http://a..b", "'a..b' is no name of a host"),
+        (f"http://{64 * 'a'}", "is no name of a host"),
+        ("http://999.1.1.1", "is no name of a host"),
+        ("http://xn--a", "is no name of a host"),
     ],
 )
 async def test_bad_url_is_refused_and_not_quoted(connect: Any, url: str, reason: str) -> None:
