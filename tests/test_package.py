@@ -116,3 +116,8 @@ def test_the_wheel_works_in_an_empty_environment(
     server = run("harel-schema", "dev-server", "--port", "0")
     assert server.returncode == 2
     assert "pip install 'harel-schema[server]'" in server.stderr
+    for code, remedy in {
+        "import harel_schema.harel": "pip install 'harel-schema[harel]'",
+        "from harel_schema.testing import JwtKey; JwtKey()": "pip install cryptography",
+    }.items():
+        assert f"run `{remedy}`" in run("python", "-c", code).stderr

@@ -10,8 +10,9 @@ import re
 import sqlite3
 
 from harel_schema import errors as e
+from harel_schema.target import AUTH_REMEDY
 
-__all__ = ["from_code", "from_libsql", "from_sqlite3", "is_panic"]
+__all__ = ["from_code", "from_libsql", "from_sqlite3", "from_sync", "is_panic"]
 
 _CLASSES: dict[str, type[e.Error]] = {
     "SQLITE_AUTH": e.DatabaseError,
@@ -138,10 +139,7 @@ def from_sync(said: str, primary: str) -> e.Error:
     """Return the error for a sync of which a library said that it failed."""
     text = " ".join(said.split())
     if _REFUSED.search(text):
-        return e.AuthError(
-            f"{primary} refused the token of the replica",
-            remedy="pass a valid token with --auth-token or TURSO_AUTH_TOKEN",
-        )
+        return e.AuthError(f"{primary} refused the token of the replica", remedy=AUTH_REMEDY)
     return e.ConnectionLost(
         f"the replica could not sync with {primary}: {text}",
         sent=False,

@@ -16,9 +16,11 @@ class JwtKey:
     """
 
     def __init__(self) -> None:
-        # Here, so that a user without the package can still import harel_schema.testing.
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
-
+        try:
+            # Here, so that a user without the package can still import harel_schema.testing.
+            from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
+        except ModuleNotFoundError as exc:
+            raise ImportError("JwtKey needs cryptography; run `pip install cryptography`") from exc
         self._private = ed25519.Ed25519PrivateKey.generate()
         self.public = _encode(self._private.public_key().public_bytes_raw())
 

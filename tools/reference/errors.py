@@ -36,8 +36,12 @@ def tree() -> str:
 def classes(checkout: Path) -> list[ErrorClass]:
     """Return the error classes in the order of their definition, with what the package raises."""
     said: dict[str, set[tuple[str, str]]] = {}
-    for path in sorted((checkout / "harel_schema").rglob("*.py")):
-        for name, pair in _raised(ast.parse(path.read_text(encoding="utf-8"))):
+    paths = sorted((checkout / "harel_schema").rglob("*.py"))
+    names = (".".join(path.relative_to(checkout).with_suffix("").parts) for path in paths)
+    texts = (path.read_text(encoding="utf-8") for path in paths)
+    trees = dict(zip(names, map(ast.parse, texts), strict=True))
+    for tree in trees.values():
+        for name, pair in _raised(tree, _imported(tree, trees) | _constants(tree)):
             said.setdefault(name, set()).add(pair)
     found = [
         each
@@ -55,15 +59,33 @@ def classes(checkout: Path) -> list[ErrorClass]:
     ]
 
 
-def _raised(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the class, the message and the remedy of each error made with both."""
-    constants = {
-        target.id: node.value
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the values that a module gives to names of its own."""
+    found: dict[str, ast.expr] = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                found[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                found[name] = value
+    return found
+
+
+def _imported(tree: ast.Module, trees: dict[str, ast.Module]) -> dict[str, ast.expr]:
+    """Return those of the other modules' constants that a module imports."""
+    return {
+        alias.asname or alias.name: value
         for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
+        if isinstance(node, ast.ImportFrom) and node.module in trees
+        for alias in node.names
+        if (value := _constants(trees[node.module]).get(alias.name)) is not None
     }
+
+
+def _raised(
+    tree: ast.Module, constants: dict[str, ast.expr]
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the class, the message and the remedy of each error made with both."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
