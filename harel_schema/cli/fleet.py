@@ -7,9 +7,10 @@ import signal
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,7 +165,8 @@ def _ends(
     with ProcessPoolExecutor(
         min(fleet.jobs, len(fleet.targets)), get_context("spawn"), _prepare, (output,)
     ) as pool:
-        futures = {pool.submit(one, target): target for target in fleet.targets}
+        with _interrupts_held():
+            futures = {pool.submit(one, target): target for target in fleet.targets}
         waiting = set(futures)
         try:
             while waiting:
@@ -176,6 +178,18 @@ def _ends(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Begin processes in the block that Ctrl-C does not reach while their modules load."""
+    # Python's own helper process would let signals through again as it begins.
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _result(future: Future[_Done], target: Target) -> _Done:

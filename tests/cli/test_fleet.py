@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -155,6 +156,21 @@ def test_fifty_namespaces_of_a_server(run, tmp_path: Path, monkeypatch) -> None:
         document = run("current", "--targets", file, "--jobs", "2", "--format", "json").out
     assert json.loads(document)["summary"] == {f"at {HEAD}": 50}
     assert token not in ended.out + ended.err + document
+
+
+def test_ctrl_c_reaches_processes_that_have_just_begun() -> None:
+    """A terminal sends it to each of them: one line is said, by the first, and no traceback."""
+    command = [sys.executable, "-m", "harel_schema", "upgrade", "a.db", "b.db", "--jobs", "2"]
+    with subprocess.Popen(
+        command, start_new_session=True, stderr=subprocess.PIPE, text=True
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        # Two, and one of Python's own.
+        while len(children.read_text().split()) < 3:
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "\nerror: interrupted\n")
 
 
 def test_a_bar_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,42 @@ if TYPE_CHECKING:
 COMMAND = [sys.executable, "-c", "from harel_schema.cli import main; main()"]
 # Seconds. What a run may take that is told to end; the statements below take far longer.
 SOON = 30
+# At every 100th module that a verb looks for, and at the end, a copy of the process gets a Ctrl-C.
+STRUCK = """
+import atexit, json, os, runpy, signal, sys, tempfile
+
+ended = []
+looked_for = 0
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        global looked_for
+        looked_for += name.startswith(("harel_schema.cli", "alembic")) or looked_for > 0
+        if looked_for % 100 == 1:
+            strike()
+
+def strike():
+    with tempfile.TemporaryFile() as said:
+        child = os.fork()
+        if not child:
+            sys.meta_path.remove(finder)
+            atexit.unregister(report)
+            os.dup2(said.fileno(), 2)
+            os.kill(os.getpid(), signal.SIGINT)
+            return
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        said.seek(0)
+        ended.append([code, said.read().decode()])
+
+def report():
+    strike()
+    print(json.dumps(ended))
+
+atexit.register(report)
+finder = Finder()
+sys.meta_path.insert(0, finder)
+runpy.run_module("harel_schema", run_name="__main__", alter_sys=True)
+"""
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
@@ -35,6 +72,21 @@ def slow(tmp_path: Path) -> Path:
         connection.executemany("INSERT INTO others VALUES (?)", [(n,) for n in range(10_000)])
         connection.commit()
     return path
+
+
+def test_ctrl_c_while_it_begins_or_ends() -> None:
+    """One line while the modules load, or the interpreter ends, and no trace of them."""
+    command = [sys.executable, "-c", STRUCK, "history"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ended = json.loads(done.stdout.splitlines()[-1])
+    assert len(ended) > 5
+    assert ended == [[130, "\nerror: interrupted\n"]] * len(ended)
+
+
+def test_the_command_begins_there(root: Path) -> None:
+    """The script that is installed is what the tests above run."""
+    scripts = tomllib.loads((root / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"harel-schema": "harel_schema.__main__:main"}
 
 
 def test_ctrl_c_ends_a_long_statement(slow: Path, tmp_path: Path) -> None:
