@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from harel_schema.errors import NotADatabaseError, TargetError
 from harel_schema.target import Target
+from tests.support.text import any_text
 
 SECRET = "eyJhbGciOi.S3cr3t-tok_en"
 
@@ -152,7 +152,7 @@ def test_two_different_tokens_are_refused() -> None:
         Target.parse("https://host?authToken=a", auth_token="b")
 
 
-@given(st.text())
+@given(any_text())
 def test_any_text_is_a_target_or_one_line(text: str) -> None:
     """Whatever is typed is a target or a `TargetError` of one line."""
     try:

@@ -6,10 +6,10 @@ import sqlite3
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from harel_schema.introspect import fold, quote
 from harel_schema.introspect.tokens import canonical, tokenize, unwrap
+from tests.support.text import any_text
 
 SAME = [
     ("SELECT a FROM t", "select  A\nfrom T -- and a comment"),
@@ -66,14 +66,14 @@ def test_parentheses_around_the_whole_are_taken_off(text, bare):
     assert canonical(unwrap(tokenize(text))) == bare
 
 
-@given(st.text(max_size=40))
+@given(any_text(max_size=40))
 def test_any_text_has_tokens(text):
     """Whatever is stored, reading it neither fails nor hangs, and is stable."""
     once = canonical(tokenize(text))
     assert canonical(tokenize(text)) == once
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
+@given(any_text(min_size=1).filter(lambda name: "\0" not in name))
 def test_a_quoted_name_is_that_name_to_sqlite(name):
     """What `quote` writes names the same column to SQLite, whatever is in the name."""
     connection = sqlite3.connect(":memory:")

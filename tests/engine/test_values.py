@@ -26,6 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
+from tests.support.text import any_text
+
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
@@ -87,7 +89,7 @@ def test_an_edge_value_comes_back(cells: Engine, column: str) -> None:
 @given(
     numbers=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20),
     reals=st.lists(st.floats(allow_nan=False).map(_without_sign_of_zero), min_size=1, max_size=20),
-    texts=st.lists(st.text(), min_size=1, max_size=20),
+    texts=st.lists(any_text(), min_size=1, max_size=20),
     blobs=st.lists(st.binary(), min_size=1, max_size=20),
 )
 def test_any_value_comes_back(

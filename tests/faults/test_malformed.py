@@ -25,6 +25,7 @@ from harel_schema.testing import sqld_server
 from tests.cli.conftest import Ended
 from tests.faults.leaks import nothing_left
 from tests.faults.malformed import SECRET, command_lines, files, texts
+from tests.support.text import any_text
 from tests.transfer.support import make_source
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def test_a_cursor_may_be_anything(examples) -> None:
         given_out = store.list_executions(limit=1).next_cursor
 
         @settings(max_examples=examples)
-        @given(st.one_of(texts(), st.integers(0, len(given_out) - 1), st.text()))
+        @given(st.one_of(texts(), st.integers(0, len(given_out) - 1), any_text()))
         def run(cursor) -> None:
             if isinstance(cursor, int):
                 flipped = "A" if given_out[cursor] != "A" else "B"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harel_schema.errors import DataError, OperationalError, ProgrammingError
 from harel_schema.hrana import Statement
+from tests.support.text import any_text
 
 if TYPE_CHECKING:
     from harel_schema.hrana import Client
@@ -50,7 +51,7 @@ values = (
     st.none()
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False)
-    | st.text(st.characters(exclude_categories=["Cs"]))
+    | any_text()
     | st.binary()
 )
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harel_schema import models
+from tests.support.text import any_text
 
 PAIRS = [
     (models.Execution, theirs.Execution),
@@ -28,26 +29,26 @@ ENTRIES = [
     (models.Step, base.Step),
 ]
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text(), inner, max_size=3),
     max_leaves=8,
 )
-DICT = st.dictionaries(st.text() | st.integers(), JSON, max_size=3)
+DICT = st.dictionaries(any_text() | st.integers(), JSON, max_size=3)
 EVENTS = st.fixed_dictionaries(
-    {"id": st.text(), "kind": st.text(), "data": DICT},
+    {"id": any_text(), "kind": any_text(), "data": DICT},
     optional={"created_time": st.datetimes(timezones=st.just(dt.UTC))},
 )
 EXECUTIONS = st.fixed_dictionaries(
-    {"id": st.text(), "definition_id": st.text()},
+    {"id": any_text(), "definition_id": any_text()},
     optional={
         "context": DICT,
         "history": DICT,
         "status": st.sampled_from([status.value for status in theirs.Status]),
         "deferred": st.lists(EVENTS, max_size=2),
         "children": st.dictionaries(
-            st.text(), st.fixed_dictionaries({"root_path": st.text(), "result": DICT}), max_size=2
+            any_text(), st.fixed_dictionaries({"root_path": any_text(), "result": DICT}), max_size=2
         ),
-        "invoke_seq": st.dictionaries(st.text(), st.integers(), max_size=2),
+        "invoke_seq": st.dictionaries(any_text(), st.integers(), max_size=2),
         "updated_at": st.floats(),
         "priority": st.integers(0, 4),
         "version": st.integers(0, 2**63 - 1),

@@ -15,6 +15,7 @@ from harel_schema.commit import together, writes
 from harel_schema.commit.local import Transaction
 from harel_schema.models import Event, Execution, TimerOp
 from harel_schema.sql import statements
+from tests.support.text import any_text
 
 if TYPE_CHECKING:
     from harel_schema.commit.unit import Outcome, Unit
@@ -24,7 +25,7 @@ HEAD = ";".join(migrate.schema_sql()) + ";"
 TABLES = ("executions", "outbox", "processed_events", "timers", "spawns", "trace")
 
 keys = st.sampled_from(["a", "b", "c", "d\0", "é"])
-names = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
+names = any_text(max_size=3)
 full_write = st.fixed_dictionaries(
     {
         "emits": st.lists(

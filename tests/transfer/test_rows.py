@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harel_schema import rows
+from tests.support.text import any_text
 from tests.transfer.support import EDGES
 
 VALUES = (
     st.none()
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False)
-    | st.text(st.characters(codec="utf-8"))
+    | any_text()
     | st.binary()
     | st.sampled_from([edge for edge in EDGES if len(repr(edge)) < 2_000])
 )
