@@ -25,6 +25,7 @@ from harel_schema.models import (
 )
 from harel_schema.names import DEFAULT_PREFIX
 from harel_schema.opening import Options, options
+from harel_schema.target import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -66,7 +67,7 @@ class AsyncLibsqlStore(Base):
         driver: str = "libsql",
         durability: str = "full",
         timeout: float = 5.0,  # noqa: ASYNC109 - of the database, not of the call
-        request_timeout: float = 30.0,
+        request_timeout: float = PATIENCE,
     ) -> Self:
         """Open a database; arguments and errors are those of `LibsqlStore`."""
         given = options(

@@ -25,6 +25,7 @@ from harel_schema.models import (
 )
 from harel_schema.names import DEFAULT_PREFIX
 from harel_schema.opening import options
+from harel_schema.target import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,7 +78,7 @@ class LibsqlStore(Base):
         driver: str = "libsql",
         durability: str = "full",
         timeout: float = 5.0,
-        request_timeout: float = 30.0,
+        request_timeout: float = PATIENCE,
     ) -> None:
         given = options(
             database,

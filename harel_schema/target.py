@@ -32,6 +32,7 @@ from harel_schema.errors import TargetError
 
 __all__ = [
     "AUTH_REMEDY",
+    "PATIENCE",
     "TARGET_VARIABLE",
     "TOKEN_VARIABLES",
     "Kind",
@@ -53,6 +54,9 @@ AUTH_REMEDY: Final = (
     "copy, move, verify and diff have --source-token and --dest-token"
 )
 """What to do about a token that is missing or refused, wherever the caller is."""
+
+PATIENCE: Final = 30.0
+"""Seconds that a server may be silent, and the tools wait for a lock, unless told otherwise."""
 
 _MEMORY = ":memory:"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")

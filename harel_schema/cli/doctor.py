@@ -38,7 +38,7 @@ _DEFAULT = examining.Thresholds()
 @click.option(
     "--max-age",
     type=Seconds(),
-    default=_DEFAULT.age,
+    default=round(_DEFAULT.age),
     show_default=True,
     metavar="SECONDS",
     help="How long events and children may wait, and timers be overdue.",

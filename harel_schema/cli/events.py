@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
+    from harel_schema.cli.options import Output
     from harel_schema.transfer import Progress
 
 __all__ = ["EventWriter"]
@@ -23,7 +21,8 @@ class EventWriter:
     the job began.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, output: Output) -> None:
+        self._output = output
         self._started = time.monotonic()
         self._phase = ""
         self._next = 0.0
@@ -35,13 +34,12 @@ class EventWriter:
         if step.phase == self._phase and now < self._next and not at_end:
             return
         self._phase, self._next = step.phase, now + _PAUSE
-        event = {
-            "event": "progress",
-            "phase": step.phase,
-            "table": step.table or None,
-            "rows_done": step.rows_done,
-            "rows_total": step.rows_total,
-            "bytes_done": step.bytes_done,
-            "seconds": round(now - self._started, 3),
-        }
-        click.echo(json.dumps(event), err=True)
+        self._output.event(
+            "progress",
+            phase=step.phase,
+            table=step.table or None,
+            rows_done=step.rows_done,
+            rows_total=step.rows_total,
+            bytes_done=step.bytes_done,
+            seconds=round(now - self._started, 3),
+        )

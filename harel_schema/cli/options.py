@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -66,6 +67,10 @@ class Output:
         if not self.quiet:
             click.echo(line, err=True)
 
+    def event(self, name: str, **fields: object) -> None:
+        """Write what happened to stderr for a machine: one JSON object on a line."""
+        self.note(json.dumps({"event": name, **fields}))
+
     @property
     def shows_progress(self) -> bool:
         """Whether there is a terminal on which a progress bar can be drawn."""
@@ -121,17 +126,20 @@ def pair_options(first: str, second: str) -> Callable[[_F], _F]:
     return add
 
 
-class Seconds(click.FloatRange):
+class Seconds(click.ParamType):  # type: ignore[type-arg]
     """A length of time, up to some thirty years: more than that no clock of the system takes."""
 
+    name = "seconds"
+
     def __init__(self, *, min_open: bool = False) -> None:
-        super().__init__(min=0, max=1e9, min_open=min_open)
+        # Not the base class: a help need not say where the range ends.
+        self._range = click.FloatRange(min=0, max=1e9, min_open=min_open)
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the seconds; what is no number is in no range, and click lets it pass."""
-        seconds: float = super().convert(value, param, ctx)
+        seconds: float = self._range.convert(value, param, ctx)
         if math.isnan(seconds):
             self.fail(f"{value} is not a number of seconds.", param, ctx)
         return seconds

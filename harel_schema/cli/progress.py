@@ -39,7 +39,7 @@ def progress_bar(output: Output) -> Iterator[OnProgress | None]:
     With `--format json` there are events instead, wherever stderr goes.
     """
     if output.format == "json" and not output.quiet:
-        yield EventWriter()
+        yield EventWriter(output)
         return
     if not output.shows_progress:
         yield None
@@ -91,10 +91,6 @@ def fleet_bar(output: Output, total: int) -> Iterator[Callable[[], object]]:
         yield lambda: bar.advance(task)
 
 
-# Seconds. Who waits for less need not be told beforehand.
-_LONG = 2.0
-
-
 @contextmanager
 def step_bar(output: Output) -> Iterator[Callable[[Revision], object]]:
     """Give the callback that says how long a revision keeps writers waiting, and draws its time.
@@ -103,7 +99,7 @@ def step_bar(output: Output) -> Iterator[Callable[[Revision], object]]:
     """
 
     def say(step: Revision) -> None:
-        if step.seconds >= _LONG:
+        if step.is_long:
             rows = f"{step.rows:,} rows"
             output.note(f"{step.revision}: writers wait about {step.seconds:.0f} s ({rows})")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from contextlib import contextmanager
 from functools import wraps
@@ -33,7 +32,7 @@ def wait_option(function: Callable[..., object]) -> Callable[..., object]:
     return click.option(
         "--timeout",
         type=Seconds(min_open=True),
-        default=waiting.PATIENCE,
+        default=round(waiting.PATIENCE),
         show_default=True,
         metavar="SECONDS",
         help="How long to wait for a lock, or for a server that is silent.",
@@ -68,5 +67,6 @@ class _Waits(logging.Handler):
         """Write a wait as a note, or as an event for machines."""
         text = record.getMessage()
         if self._output.format == "json":
-            text = json.dumps({"event": "waiting", "message": text})
-        self._output.note(text)
+            self._output.event("waiting", message=text)
+        else:
+            self._output.note(text)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import random
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from harel_schema.errors import BusyError
+from harel_schema.target import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +22,6 @@ __all__ = ["PATIENCE", "log", "patiently"]
 log = logging.getLogger("harel_schema.waiting")
 
 T = TypeVar("T")
-
-PATIENCE: Final = 30.0
-"""Seconds that the tools wait for a lock, or for a server that is silent, unless told otherwise."""
 
 # Seconds after which a wait is told of.
 _TOLD = 1.0

@@ -23,6 +23,7 @@ from harel_schema.hrana.transport import (
     settings,
     to_loopback_async,
 )
+from harel_schema.target import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -53,7 +54,7 @@ class AsyncClient:
         url: str,
         *,
         auth_token: str | TokenSource | None = None,
-        timeout: float = 30.0,
+        timeout: float = PATIENCE,
         retry: Retry | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:

@@ -24,6 +24,7 @@ from harel_schema.hrana.transport import (
     settings,
     to_loopback,
 )
+from harel_schema.target import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -53,7 +54,7 @@ class Client:
         url: str,
         *,
         auth_token: str | Callable[[], str] | None = None,
-        timeout: float = 30.0,
+        timeout: float = PATIENCE,
         retry: Retry | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:

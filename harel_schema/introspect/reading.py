@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from harel_schema.introspect.building import Builder
 from harel_schema.introspect.tokens import fold
+from harel_schema.names import version_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def read(connection: Connection, *, prefix: str | None = None) -> Schema:
     """
     statements = [_MASTER, _TABLES, _COLUMNS, _INDEXES, _FOREIGN_KEYS]
     if prefix is not None:
-        statements.append(f'SELECT * FROM main."{prefix}_alembic_version"')  # noqa: S608
+        statements.append(f'SELECT * FROM main."{version_table(prefix)}"')  # noqa: S608
     execute_reads = getattr(connection, "execute_reads", None)
     if execute_reads is not None:
         results = cast("list[Rows | None]", execute_reads(statements))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 __all__ = ["Current", "Migrated", "Plan", "Step"]
+
+# Seconds. Who waits for less need not be told beforehand.
+_LONG: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,11 @@ class Plan:
     sql: str
     seconds: float = 0.0
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth telling how long writers would wait."""
+        return self.seconds >= _LONG
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -71,3 +80,8 @@ class Step:
     total: int
     seconds: float
     rows: int
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth telling how long writers wait."""
+        return self.seconds >= _LONG

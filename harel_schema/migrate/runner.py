@@ -52,8 +52,6 @@ log = logging.getLogger("harel_schema.migrate")
 
 # A server takes a transaction away after 5 s if another writer waits; a fresh one gets through.
 _RETRIES = 5
-# Seconds from which on it is worth telling.
-_LONG = 2.0
 _TRANSIENT = (BusyError, ConnectionLost, TransactionLost)
 
 
@@ -213,11 +211,12 @@ def _predict(job: Job, plan: _Plan, connection: sa.Connection, shapes: Shapes) -
         job.waits = {
             name: wait_for(connection, shapes.indexes_of(name), large) for name in job.pending
         }
-    for name, wait in job.waits.items():
-        if wait.seconds >= _LONG:
+    for name in job.waits:
+        step = _told(job, plan, name)
+        if step.is_long:
             log.info(
                 "%s: writers will wait about %.0f s for %s (%s rows)",
-                label(job.database), wait.seconds, name, f"{wait.rows:,}",
+                label(job.database), step.seconds, name, f"{step.rows:,}",
             )  # fmt: skip
 
 

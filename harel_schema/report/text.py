@@ -83,7 +83,7 @@ def plan_line(plan: Plan) -> str:
 def plan_text(plan: Plan) -> str:
     """Return the steps that an upgrade would run, and their SQL."""
     line = f"{plan.target}: {plan_line(plan)}"
-    if plan.seconds >= 1:
+    if plan.is_long:
         line += f", writers would wait about {plan.seconds:.0f} s"
     return f"-- {line}\n{plan.sql.strip()}" if plan.sql else line
 

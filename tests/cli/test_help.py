@@ -47,6 +47,7 @@ def test_a_value_is_called_what_it_is(run, verb: str) -> None:
     """SECONDS, ROWS, NAME: not what click calls the type."""
     shown = run(verb, "--help").out
     assert not re.search(r"--\S+ (TEXT|INTEGER|FLOAT|INTEGER RANGE|FLOAT RANGE)\b", shown)
+    assert "000000" not in shown, "an end of a range that nobody meets"
 
 
 def test_what_a_verb_does_fits_its_line(run) -> None:

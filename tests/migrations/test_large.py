@@ -11,8 +11,8 @@ from contextlib import closing
 import pytest
 
 from harel_schema import cli, migrate
-from harel_schema.cli import progress
-from harel_schema.migrate import runner
+from harel_schema.migrate import results
+from harel_schema.report.text import plan_text
 from tests.migrations.conftest import CHAIN
 
 
@@ -55,8 +55,8 @@ def test_the_command_says_how_long_writers_wait(file, monkeypatch, capsys, caplo
     """On stderr, and in the log for whoever runs `alembic`, before the revision is run."""
     migrate.upgrade(file.target, "0003")
     file.rows(fill(60_000, 10))
-    monkeypatch.setattr(progress, "_LONG", 0.0)
-    monkeypatch.setattr(runner, "_LONG", 0.0)
+    monkeypatch.setattr(results, "_LONG", 0.0)
+    assert "would run 0004, writers would wait about" in plan_text(migrate.plan(file.target))
     with pytest.raises(SystemExit) as ended, caplog.at_level(logging.INFO, "harel_schema"):
         cli.main(["upgrade", file.target])
     assert ended.value.code == 0
