@@ -7,22 +7,20 @@ import os
 import pty
 import re
 import select
-import signal
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harel_schema.transfer import copy
+from tests.cli.conftest import COMMAND, interrupted
 from tests.transfer.support import contents, make_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = [sys.executable, "-c", "from harel_schema.cli import main; main()", "copy"]
 ROWS = 100_000
 FILL = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?)
@@ -54,20 +52,14 @@ def events(text: str) -> list[dict[str, object]]:
 
 def test_ctrl_c_stops_and_says_how_to_go_on(source: Path, dest: str) -> None:
     """SIGINT ends with 130 and one line; the same command then ends in an equal database."""
-    command = [*COMMAND, str(source), dest, "--format", "json"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            event = json.loads(line)
-            if event["phase"] == "copy" and event["rows_done"] > 5_000:
-                process.send_signal(signal.SIGINT)
-                break
-        out, err = process.communicate(timeout=60)
-    last = err.strip().splitlines()[-1]
-    assert (process.returncode, out) == (130, "")
-    assert last == (
+    ended = interrupted(
+        "copy",
+        source,
+        dest,
+        when=lambda event: event["phase"] == "copy" and event["rows_done"] > 5_000,
+    )
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err.strip().splitlines()[-1] == (
         "error: interrupted; run the same command again: it goes on where this one stopped"
     )
     report = copy(source, dest)
@@ -78,22 +70,16 @@ def test_ctrl_c_stops_and_says_how_to_go_on(source: Path, dest: str) -> None:
 
 def test_ctrl_c_before_the_first_write(source: Path, tmp_path: Path) -> None:
     """While it still checks, SIGINT leaves nothing behind, and the line says so."""
-    command = [*COMMAND, str(source), str(tmp_path / "dest.db"), "--format", "json"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert json.loads(process.stderr.readline())["phase"] == "check"
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err.strip().splitlines()[-1] == "error: interrupted; nothing was written"
-    assert not (tmp_path / "dest.db").exists()
+    dest = tmp_path / "dest.db"
+    ended = interrupted("copy", source, dest, when=lambda event: event["phase"] == "check")
+    assert ended.code == 130
+    assert ended.err.strip().splitlines()[-1] == "error: interrupted; nothing was written"
+    assert not dest.exists()
 
 
 def test_events_are_lines_of_json(source: Path, dest: str) -> None:
     """With --format json, stderr has an event a line that counts up, stdout one document."""
-    command = [*COMMAND, str(source), dest, "--format", "json"]
+    command = [*COMMAND, "copy", str(source), dest, "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found = events(done.stderr)
     assert len(found) == len(done.stderr.splitlines())
@@ -104,17 +90,17 @@ def test_events_are_lines_of_json(source: Path, dest: str) -> None:
     assert json.loads(done.stdout)["action"] == "copied"
 
 
-def test_quiet_writes_no_events(source: Path, tmp_path: Path) -> None:
+def test_quiet_writes_no_events(run, tmp_path: Path) -> None:
     """With --quiet, stderr stays empty."""
-    command = [*COMMAND, str(source), str(tmp_path / "dest.db"), "--format", "json", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stderr == ""
+    source = make_source(tmp_path / "source.db", executions=3)
+    ended = run("copy", source, tmp_path / "dest.db", "--format", "json", "--quiet")
+    assert (ended.code, ended.err) == (0, "")
 
 
 def test_a_bar_is_drawn_on_a_terminal(source: Path, tmp_path: Path) -> None:
     """On a terminal, stderr shows phase, table, rows, bytes and rate, and stdout the result."""
     ours, theirs = pty.openpty()
-    command = [*COMMAND, str(source), str(tmp_path / "dest.db")]
+    command = [*COMMAND, "copy", str(source), str(tmp_path / "dest.db")]
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=env) as process:
         os.close(theirs)

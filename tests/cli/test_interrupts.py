@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harel_schema import migrate
+from tests.cli.conftest import interrupted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = [sys.executable, "-c", "from harel_schema.cli import main; main()"]
 # Seconds. What a run may take that is told to end; the statements below take far longer.
 SOON = 30
 # At every 100th module that a verb looks for, and at the end, a copy of the process gets a Ctrl-C.
@@ -91,17 +91,13 @@ def test_the_command_begins_there(root: Path) -> None:
 
 def test_ctrl_c_ends_a_long_statement(slow: Path, tmp_path: Path) -> None:
     """The check of the file's integrity is given up; one line says so, and nothing was written."""
-    saved = tmp_path / "report.html"
-    command = [*COMMAND, "doctor", str(slow), "--format", "json", "--save", str(saved)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert json.loads(process.stderr.readline())["phase"] == "check"
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=SOON)
-    assert (process.returncode, out) == (130, "")
-    assert err.strip().splitlines()[-1] == "error: interrupted"
+    ended = interrupted(
+        *("doctor", slow, "--save", tmp_path / "report.html"),
+        when=lambda event: event["phase"] == "check",
+        timeout=SOON,
+    )
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err.strip().splitlines()[-1] == "error: interrupted"
     assert [path.name for path in tmp_path.iterdir()] == ["slow.db"]
 
 
