@@ -18,7 +18,7 @@ from harel_schema.target import Target
 from harel_schema.transfer.access import open_database
 from harel_schema.transfer.comparing import compare_tables
 from harel_schema.transfer.fulltext import as_tables, full_text
-from harel_schema.transfer.layout import layout
+from harel_schema.transfer.layout import SEQUENCES, layout
 from harel_schema.transfer.plan import all_names, own_names, part
 from harel_schema.transfer.preflight import layouts
 from harel_schema.transfer.progress import Meter
@@ -132,6 +132,11 @@ class VerifyReport:
     def equal(self) -> bool:
         """Whether no difference was found."""
         return not self.schema and all(table.equal for table in self.tables)
+
+    @property
+    def compared(self) -> int:
+        """How many rows of `a` were compared, the counters of AUTOINCREMENT left out."""
+        return sum(table.rows_a for table in self.tables if table.name != SEQUENCES)
 
     @property
     def blind_spot(self) -> str | None:

@@ -405,6 +405,8 @@ def test_misuse_is_refused(sqld: Server) -> None:
         sqld.start()
     with pytest.raises(InterfaceError, match="admin=True"):
         Server(namespaces=True)
+    with pytest.raises(InterfaceError, match="admin=True"):
+        sqld.create_namespace("a")
 
 
 def test_waiting_ends_when_the_server_does(sqld: Server) -> None:

@@ -172,11 +172,11 @@ class Server:
         sqld reads the name from the Host header; a client must resolve ``*.localhost`` to
         loopback by itself where the system's resolver does not.
         """
-        path = f"/v1/namespaces/{name}/create"
-        status, body = request(self._ports["admin"], "POST", path, {})
+        port = self._port("admin")
+        status, body = request(port, "POST", f"/v1/namespaces/{name}/create", {})
         if status != http.HTTPStatus.OK:
             raise InterfaceError(f"sqld refused namespace {name}: {status} {body[:200]!r}")
-        return f"http://{name}.localhost:{self._ports['http']}"
+        return f"http://{name}.localhost:{self._port('http')}"
 
     def log_tail(self, size: int = LOG_TAIL) -> str:
         """Return the last `size` characters that sqld logged since it was last started."""
@@ -211,10 +211,13 @@ class Server:
         return f"Server({str(self.directory)!r}, ports={self._ports}, alive={self.alive})"
 
     def _address(self, listener: str) -> str:
+        return f"http://{HOST}:{self._port(listener)}"
+
+    def _port(self, listener: str) -> int:
         if listener not in self._ports:
             hint = "start the server" if listener == "http" else f"pass {listener}=True"
             raise InterfaceError(f"the server has no {listener} address", remedy=hint)
-        return f"http://{HOST}:{self._ports[listener]}"
+        return self._ports[listener]
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:

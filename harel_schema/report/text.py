@@ -179,8 +179,7 @@ def verify_text(report: VerifyReport) -> str:
 
 def verify_verdict(report: VerifyReport) -> str:
     """Return the result in a few words."""
-    total = sum(table.rows_a for table in report.tables)
-    return f"the same ({count(total, 'row')})" if report.equal else "different"
+    return f"the same ({count(report.compared, 'row')})" if report.equal else "different"
 
 
 def _table(table: TableVerify) -> str:
