@@ -17,7 +17,7 @@ from harel_schema.dbapi.changes import effect
 from harel_schema.dbapi.parameters import are_exact, bind
 from harel_schema.dbapi.reads import one_by_one
 from harel_schema.dbapi.session import CHUNK, CHUNK_BYTES, Description, Effect, Result, Row
-from harel_schema.dbapi.statements import Kind, Statement, plain_count, read
+from harel_schema.dbapi.statements import Kind, Statement, plain_count, pragma, read
 from harel_schema.dbapi.waiting import patiently
 from harel_schema.errors import BusyError, DatabaseError, NotSupportedError, OperationalError
 
@@ -31,8 +31,9 @@ __all__ = ["LocalSession", "Sqlite3Session"]
 
 _ROLLBACK = read("ROLLBACK")
 _OF_LIBSQL = read("SELECT 1 FROM sqlite_schema WHERE sql LIKE '%libsql_vector_idx%'")
-# PRAGMAs that change the file although the connection is query_only.
-_WRITING_PRAGMAS = frozenset({"QUERY_ONLY", "JOURNAL_MODE", "WAL_CHECKPOINT", "OPTIMIZE"})
+# PRAGMAs that change the file although the connection is query_only: each, or given a value.
+_WRITING = frozenset({"OPTIMIZE", "WAL_CHECKPOINT"})
+_SETTING = frozenset({"JOURNAL_MODE", "QUERY_ONLY"})
 
 
 class Stream:
@@ -252,15 +253,14 @@ class LocalSession:
                 self._deferred = False
 
     def _refuse_writes(self, statement: Statement) -> None:
-        words = [token.upper for token in statement.tokens[1:4]]
-        pragma = statement.kind is Kind.PRAGMA and not _WRITING_PRAGMAS.isdisjoint(words)
-        if statement.verb == "VACUUM" or (pragma and len(statement.tokens) > _PRAGMA_READ):
+        writes = statement.verb == "VACUUM"
+        if statement.kind is Kind.PRAGMA:
+            name, given = pragma(statement)
+            writes = name in _WRITING or (given and name in _SETTING)
+        if writes:
             raise OperationalError(
                 f"{self.where}: the connection is read-only", code="SQLITE_READONLY"
             )
-
-
-_PRAGMA_READ = 2
 
 
 class Sqlite3Session(LocalSession):

@@ -18,7 +18,7 @@ from harel_schema.dbapi.changes import in_order
 from harel_schema.dbapi.channel import OPEN, Channel
 from harel_schema.dbapi.reads import one_by_one
 from harel_schema.dbapi.session import Result, Row
-from harel_schema.dbapi.statements import Kind, Statement
+from harel_schema.dbapi.statements import Kind, Statement, pragma
 from harel_schema.dbapi.waiting import patiently
 from harel_schema.hrana import messages as m
 from harel_schema.hrana.client import Client
@@ -246,8 +246,9 @@ class RemoteSession:
             )
 
     def _remember(self, statement: Statement) -> None:
-        if len(statement.tokens) > 2:  # noqa: PLR2004 - PRAGMA name = value
-            self._channel.remember(statement.tokens[1].upper, statement.body)
+        name, given = pragma(statement)
+        if given:
+            self._channel.remember(name, statement.body)
 
 
 class _Rest:

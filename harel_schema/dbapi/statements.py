@@ -18,7 +18,7 @@ from harel_schema.errors import ProgrammingError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Kind", "Parameter", "Statement", "Token", "read", "split", "tokens"]
+__all__ = ["Kind", "Parameter", "Statement", "Token", "pragma", "read", "split", "tokens"]
 
 _TOKEN = re.compile(
     r"""
@@ -208,6 +208,15 @@ def plain_count(sql: str) -> int:
     statement = read(sql)
     plain = statement.kind is Kind.WRITE and statement.body == sql and not statement.main
     return statement.count if plain and statement.names is None and statement.returning < 0 else -1
+
+
+def pragma(statement: Statement) -> tuple[str, bool]:
+    """Return the name of a PRAGMA, in capitals, and whether it is given a value."""
+    body, (_, *rest) = statement.body, statement.tokens
+    if len(rest) > 2 and body[rest[1].start] == ".":  # noqa: PLR2004 - schema, dot, name
+        rest = rest[2:]
+    name = body[rest[0].start : rest[0].end].strip("\"'`[]").upper() if rest else ""
+    return name, len(rest) > 1
 
 
 def split(script: str) -> Iterator[str]:

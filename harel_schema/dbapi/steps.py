@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harel_schema.dbapi.channel import OPEN
 from harel_schema.dbapi.session import Description, Result
-from harel_schema.dbapi.statements import Kind, Statement
+from harel_schema.dbapi.statements import Kind, Statement, pragma
 from harel_schema.hrana import messages as m
 
 if TYPE_CHECKING:
@@ -19,6 +19,21 @@ __all__ = ["Plan", "chunks", "description", "many", "of", "one", "result", "scri
 # Far below the 32 MB that a server takes in one request.
 _CHUNK_ROWS = 500
 _CHUNK_BYTES = 4_000_000
+# PRAGMAs that ask about what they are given.
+_QUESTIONS = frozenset(
+    {
+        "FOREIGN_KEY_CHECK",
+        "FOREIGN_KEY_LIST",
+        "INDEX_INFO",
+        "INDEX_LIST",
+        "INDEX_XINFO",
+        "INTEGRITY_CHECK",
+        "QUICK_CHECK",
+        "TABLE_INFO",
+        "TABLE_LIST",
+        "TABLE_XINFO",
+    }
+)
 _LOOK = m.Statement("SELECT 1 FROM sqlite_schema LIMIT 0", want_rows=False)
 
 
@@ -139,5 +154,6 @@ def chunks(rows: Iterable[tuple[Value, ...]]) -> Iterator[list[tuple[Value, ...]
 def writes(statement: Statement) -> bool:
     """Whether a read-only connection must refuse a statement that it sends to a server."""
     if statement.kind is Kind.PRAGMA:
-        return any(statement.body[token.start] == "=" for token in statement.tokens)
+        name, given = pragma(statement)
+        return given and name not in _QUESTIONS
     return statement.kind in (Kind.WRITE, Kind.SCHEMA, Kind.OUTSIDE)

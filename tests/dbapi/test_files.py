@@ -109,6 +109,9 @@ def test_reading_after_a_killed_writer(open_local, tmp_path, read_only):
         "PRAGMA main.query_only(0)",
         "PRAGMA journal_mode = DELETE",
         "PRAGMA wal_checkpoint(TRUNCATE)",
+        "PRAGMA wal_checkpoint",
+        'PRAGMA main."wal_checkpoint"',
+        "PRAGMA optimize",
         "VACUUM",
     ],
 )
@@ -120,7 +123,8 @@ def test_a_read_only_connection_refuses_writes(open_local, tmp_path, sql):
         connection.execute(sql)
     assert caught.value.code == "SQLITE_READONLY"
     assert connection.execute("PRAGMA query_only").fetchone() == (1,)
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA main.journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA table_info(optimize)").fetchone() is None
 
 
 def test_reading_creates_no_file(tmp_path, driver):

@@ -205,12 +205,15 @@ def test_a_large_result_left_behind(connection, sqld):
 def test_read_only(proxy):
     """A read-only connection refuses writes before they are sent."""
     connection = dbapi.connect(proxy.url, read_only=True)
-    for sql in ("INSERT INTO t VALUES (1)", "CREATE TABLE u (a)", "PRAGMA user_version = 3"):
+    sets = ("PRAGMA user_version = 3", "PRAGMA user_version(3)", "PRAGMA main.user_version(3)")
+    for sql in ("INSERT INTO t VALUES (1)", "CREATE TABLE u (a)", *sets):
         with pytest.raises(dbapi.OperationalError, match="read-only"):
             connection.execute(sql)
     assert proxy.requests == []
     assert connection.execute("SELECT * FROM t").fetchall() == []
-    assert connection.execute("PRAGMA table_info(t)").fetchone()[1] == "a"
+    for asked in ("table_info(t)", "main.table_info(t)", "table_info = t"):
+        assert connection.execute(f"PRAGMA {asked}").fetchone()[1] == "a"
+    assert connection.execute("PRAGMA main.user_version").fetchone() == (0,)
     connection.close()
 
 
