@@ -1,4 +1,4 @@
-"""Completion, in a real bash on a real terminal; the scripts of the other shells are click's."""
+"""Completion, in a real bash on a real terminal; the other shells ask as click's scripts do."""
 
 from __future__ import annotations
 
@@ -89,15 +89,20 @@ def test_another_shell_is_refused(run) -> None:
 
 
 def test_completing_a_verb_loads_no_verb() -> None:
-    """A Tab key waits for neither Alembic nor SQLAlchemy."""
+    """A Tab key waits for neither Alembic nor SQLAlchemy, in whichever shell."""
     code = (
         "import sys; from harel_schema.cli import cli; from click.testing import CliRunner\n"
-        "environment = {'_HS_COMPLETE': 'bash_complete', 'COMP_WORDS': 'hs u', 'COMP_CWORD': '1'}\n"
-        "done = CliRunner().invoke(cli, prog_name='hs', env=environment)\n"
-        "print(done.output, 'sqlalchemy' in sys.modules)"
+        "for shell, at in ('bash', '1'), ('zsh', '1'), ('fish', 'u'):\n"
+        "    asks = {'_HS_COMPLETE': f'{shell}_complete', 'COMP_WORDS': 'hs u', 'COMP_CWORD': at}\n"
+        "    print(CliRunner().invoke(cli, prog_name='hs', env=asks).output)\n"
+        "print('sqlalchemy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["plain,upgrade", "plain,unfence", "False"]
+    *answers, loaded = done.stdout.split()
+    assert answers[:2] == ["plain,upgrade", "plain,unfence"]
+    assert answers[2:8] == ["plain", "upgrade", "_", "plain", "unfence", "_"]
+    assert answers[8:] == ["plain,upgrade", "plain,unfence"]
+    assert loaded == "False"
 
 
 def test_the_command_starts_without_what_its_verbs_need() -> None:
