@@ -38,6 +38,8 @@ _REMEDIES: Final = {
     "RESPONSE_TOO_LARGE": "read fewer rows at a time, or stream them with a cursor",
     "TRANSACTION_TIMEOUT": "run it again, in a transaction of less than 5 seconds",
     "STREAM_EXPIRED": "run it again, with less than 10 seconds between two statements",
+    "SQLITE_FULL": "free some disk space on the server",
+    "SQLITE_IOERR": "see that the disk of the server is well and has room; its log may say more",
     "SQLITE_TOOBIG": "make the value smaller: sqld takes values and rows of up to 5 MB",
     "BLOCKED": "ask whoever runs the server why it blocks this database",
 }

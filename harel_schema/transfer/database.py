@@ -40,6 +40,7 @@ __all__ = [
     "Run",
     "Work",
     "is_passing",
+    "no_room",
     "number",
     "pause",
     "size_of",
@@ -50,6 +51,8 @@ ATTEMPTS = 6
 
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 5.0
+# A file that must not grow, by a quota or a limit, is an I/O error.
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
 # What a gateway answers when it is overloaded, or its server is away for a moment.
 _PASSING = (429, 502, 503, 504)
 
@@ -134,6 +137,17 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Let go of the database."""
+
+
+def no_room(error: BaseException, where: str = "") -> TransferError | None:
+    """Return what a copy says of a disk that is full at `where`; None for any other error."""
+    if not isinstance(error, OperationalError) or not (error.code or "").startswith(_NO_ROOM):
+        return None
+    return TransferError(
+        f"{where}{error.message}",
+        remedy="free some disk space, and run the same command again: it goes on where this one "
+        "stopped",
+    )
 
 
 def is_passing(error: OperationalError) -> bool:

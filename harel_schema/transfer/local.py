@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from harel_schema import introspect
-from harel_schema.errors import OperationalError, TransferError
-from harel_schema.transfer.database import Insert
+from harel_schema.transfer.database import Insert, no_room
 from harel_schema.transfer.layout import Query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from harel_schema import dbapi
+    from harel_schema.errors import OperationalError
     from harel_schema.introspect import Schema
     from harel_schema.target import Target
     from harel_schema.transfer.database import Cells, Run, Work
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["LocalDatabase"]
 
 _T = TypeVar("_T")
-
-# A file that must not grow, by a quota or a limit, is an I/O error.
-_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
 
 
 class LocalDatabase:
@@ -90,12 +87,8 @@ class LocalDatabase:
             self._connection.commit()
         except BaseException as exc:
             self._connection.rollback()
-            if isinstance(exc, OperationalError) and (exc.code or "").startswith(_NO_ROOM):
-                raise TransferError(
-                    exc.message,
-                    remedy="free some disk space, and run the same command again: it goes on "
-                    "where this one stopped",
-                ) from exc
+            if full := no_room(exc):
+                raise full from exc
             raise
 
     def patiently(self, action: Callable[[], _T]) -> _T:

@@ -22,7 +22,7 @@ from harel_schema.errors import (
 )
 from harel_schema.transfer.ahead import ReadAhead
 from harel_schema.transfer.behind import carry_out
-from harel_schema.transfer.database import ATTEMPTS, Insert, Prepared, is_passing, pause
+from harel_schema.transfer.database import ATTEMPTS, Insert, Prepared, is_passing, no_room, pause
 from harel_schema.transfer.layout import Query
 from harel_schema.transfer.paging import Pages, hand_on
 
@@ -211,6 +211,8 @@ class RemoteDatabase:
                     return
                 raise
             except OperationalError as exc:
+                if full := no_room(exc, f"{self.target}: "):
+                    raise full from exc
                 attempt += 1
                 again = not isinstance(exc, BusyError) and self.may_pass(exc)
                 if not again and not isinstance(exc, RequestTimeout):

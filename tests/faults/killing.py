@@ -1,10 +1,11 @@
 """Rounds of workers that commit to one database until somebody is killed; an audit after each.
 
-Started as ``python -m tests.faults.killing MODE FOLDER ROUNDS SEED``. MODE names what the workers
-commit to, ``libsql`` or ``sqlite3`` (a file), ``server`` or ``replica``, and they are killed with
-SIGKILL at a random moment of their opening or committing; with ``server-killed`` the server is,
-and the workers go on; with ``stopped:SECONDS`` it is stopped for so long. Prints one JSON object a
-round: how many commits were acknowledged so far, and what is wrong.
+Started as ``python -m tests.faults.killing MODES FOLDER ROUNDS SEED``: one mode after another, with
+commas between. A mode names what the workers commit to, ``libsql`` or ``sqlite3`` (a file),
+``server`` or ``replica``, and they are killed with SIGKILL at a random moment of their opening or
+committing; with ``server-killed`` the server is, and the workers go on; with ``stopped:SECONDS`` it
+is stopped for so long. Prints one JSON object a round: its mode, how many commits were acknowledged
+in it so far, and what is wrong.
 """
 
 from __future__ import annotations
@@ -187,15 +188,18 @@ class Rounds:
 
 
 def main() -> None:
-    """Run the rounds; stop at the first one after which something is wrong."""
-    mode, folder, rounds, seed = sys.argv[1:]
-    loop = Rounds(mode, Path(folder), random.Random(int(seed)))
-    for wrong in loop.run(int(rounds)):
-        found = {"acknowledged": len(read(loop.ledger)), "wrong": wrong[:20]}
-        sys.stdout.write(json.dumps(found) + "\n")
-        sys.stdout.flush()
-        if wrong:
-            return
+    """Run the rounds of each mode; stop at the first one after which something is wrong."""
+    modes, folder, rounds, seed = sys.argv[1:]
+    for mode in modes.split(","):
+        own = Path(folder) / mode
+        own.mkdir()
+        loop = Rounds(mode, own, random.Random(int(seed)))
+        for wrong in loop.run(int(rounds)):
+            found = {"mode": mode, "acknowledged": len(read(loop.ledger)), "wrong": wrong[:20]}
+            sys.stdout.write(json.dumps(found) + "\n")
+            sys.stdout.flush()
+            if wrong:
+                return
 
 
 if __name__ == "__main__":

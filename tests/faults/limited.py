@@ -1,64 +1,57 @@
-"""Processes of our own that may do less than this one."""
+"""Less room and fewer permissions, for this process or for a server."""
 
 from __future__ import annotations
 
 import ctypes
-import json
-import subprocess
-import sys
-from typing import TYPE_CHECKING
-
-from tests.cli.conftest import Ended
+import resource
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-COMMAND = "from harel_schema.cli import main; main()"
-# One command line after another, in one process.
-COMMANDS = """
-import contextlib, io, json, sys
-from harel_schema import cli
+_T = TypeVar("_T")
 
-def ended(line):
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            cli.main(line)
-        except SystemExit as ended:
-            return [ended.code, out.getvalue(), err.getvalue()]
-
-print(json.dumps([ended(line) for line in json.loads(sys.argv[1])]))
-"""
-# linux/prctl.h, linux/capability.h
-_PR_CAPBSET_DROP = 24
-_OVERRIDES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+# linux/capability.h: version 3, and the bits of CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH.
+_VERSION = 0x20080522
+_OVERRIDES = 0b110
 
 
-def without_override() -> None:
-    """Let permission bits hold for the program that is executed next, though it is root's.
+@contextmanager
+def room(size: int, pid: int = 0) -> Iterator[None]:
+    """Let no file of a process grow beyond `size` bytes: what a full disk does, without one.
 
-    For anybody else the call fails, and they hold anyway.
+    The process must ignore SIGXFSZ, as Python does.
     """
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+def ignoring(binary: Path, path: Path) -> Path:
+    """Write a program at `path` that is `binary`, but survives the limit of `room`."""
+    path.write_text(f"#!/bin/sh\ntrap '' XFSZ\nexec '{binary}' \"$@\"\n")
+    path.chmod(0o755)
+    return path
+
+
+def without_override(action: Callable[[], _T]) -> _T:
+    """Do something in a thread for which permission bits hold, though it be root's."""
+    with ThreadPoolExecutor(1, initializer=_drop) as pool:
+        return pool.submit(action).result()
+
+
+def _drop() -> None:
     libc = ctypes.CDLL(None)
-    for capability in _OVERRIDES:
-        libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-
-
-def run(code: str, *args: object, limit: Callable[[], None] | None = None) -> Ended:
-    """Run Python code in a process of its own, for which `limit` is called before it starts."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)],
-        preexec_fn=limit,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def run_verbs(lines: Sequence[Sequence[object]], *, limit: Callable[[], None]) -> list[Ended]:
-    """Run command lines, all in one process for which `limit` is called before it starts."""
-    done = run(COMMANDS, json.dumps([list(map(str, line)) for line in lines]), limit=limit)
-    assert done.code == 0, done
-    return [Ended(*each) for each in json.loads(done.out)]
+    header = (ctypes.c_uint32 * 2)(_VERSION, 0)
+    # Effective, permitted, inheritable; the low half of each, then the high ones.
+    capabilities = (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, capabilities) == 0
+    for at in (0, 1, 2):
+        capabilities[at] &= ~_OVERRIDES
+    assert libc.capset(header, capabilities) == 0

@@ -5,33 +5,23 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import pytest
 
-from harel_schema import migrate
-from tests.faults.ledger import audit, read
-from tests.faults.limited import COMMAND, run, run_verbs, without_override
+from harel_schema import LibsqlStore, migrate
+from harel_schema.devserver import BINARY_VARIABLE, find_sqld
+from harel_schema.errors import Error, OperationalError, TargetError, TransferError
+from harel_schema.testing import sqld_server
+from harel_schema.transfer import copy
+from harel_schema.verify import verify
+from tests.cli.conftest import run  # noqa: F401 - a fixture
+from tests.faults.ledger import Ledger, advance, audit, read
+from tests.faults.limited import ignoring, room, without_override
 from tests.transfer.support import contents, make_source
 
-# A file cannot grow beyond so many bytes: what a full disk does, without one.
-LIMIT = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
-WORK = """
-import sys
-from pathlib import Path
-from harel_schema import LibsqlStore
-from harel_schema.errors import Error
-from tests.faults.ledger import Ledger, advance
-
-database, driver, commits = sys.argv[1:]
-with LibsqlStore(database, driver=driver) as store:
-    ledger = Ledger(Path("ledger"))
-    for number in range(int(commits)):
-        try:
-            advance(store, "e", ledger, "w")
-        except Error as error:
-            print(error)
-            sys.exit(7)
-"""
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def edit_outside(path, statement: str) -> None:
@@ -40,20 +30,55 @@ def edit_outside(path, statement: str) -> None:
         connection.execute(statement)
 
 
+def commit_until_full(store, ledger: Ledger) -> Error:
+    """Commit until one fails; return why."""
+    while True:
+        try:
+            advance(store, "e", ledger, "w")
+        except Error as error:
+            return error
+
+
+def one_line(error: BaseException) -> str:
+    """Return what an error says: a line, and what to do."""
+    said = str(error)
+    assert re.fullmatch(r"[^\n]*; (free|see)[^\n]*", said), said
+    return said
+
+
 @pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
 def test_a_commit_finds_no_room(driver, tmp_path) -> None:
     """The commit that does not fit fails whole, in one clear line; with room the next one works."""
+    ledger = Ledger(tmp_path / "ledger")
     database = tmp_path / "state.db"
-    assert run(WORK, database, driver, 3).code == 0
-    full = run(LIMIT.format(room=1_000_000) + WORK, database, driver, 10_000)
-    assert full.code == 7, full
-    assert re.fullmatch(r"state\.db: [^\n]*; (free|see)[^\n]*\n", full.out), full
-    acknowledged = read(tmp_path / "ledger")
-    assert len(acknowledged) > 10
-    assert audit(database, acknowledged) == []
-    assert run(WORK, database, driver, 3).code == 0
-    assert len(read(tmp_path / "ledger")) == len(acknowledged) + 3
+    with LibsqlStore(database, driver=driver) as store:
+        with room(1_000_000):
+            assert one_line(commit_until_full(store, ledger)).startswith("state.db: ")
+        acknowledged = read(tmp_path / "ledger")
+        assert len(acknowledged) > 10
+        advance(store, "e", ledger, "w")
+    assert len(read(tmp_path / "ledger")) == len(acknowledged) + 1
     assert audit(database, read(tmp_path / "ledger")) == []
+
+
+def test_a_servers_disk_is_full(tmp_path, monkeypatch) -> None:
+    """Commits and a copy fail whole, in a line of ours; with room both go on where they were."""
+    monkeypatch.setenv(BINARY_VARIABLE, str(ignoring(find_sqld(), tmp_path / "limited")))
+    ledger = Ledger(tmp_path / "ledger")
+    source = make_source(tmp_path / "source.db", executions=60, prefix="other")
+    with sqld_server(tmp_path / "sqld") as server, LibsqlStore(server.url) as store:
+        with room(1_000_000, server.pid):
+            assert "the server" in one_line(commit_until_full(store, ledger))
+            acknowledged = read(tmp_path / "ledger")
+            assert len(acknowledged) > 10
+            with pytest.raises(TransferError, match=r"free some .* run the same command again"):
+                copy(source, server.url, prefix="other")
+            assert audit(server.url, acknowledged) == []
+        advance(store, "e", ledger, "w")
+        assert len(read(tmp_path / "ledger")) == len(acknowledged) + 1
+        assert audit(server.url, read(tmp_path / "ledger")) == []
+        copy(source, server.url, prefix="other")
+        assert verify(source, server.url, prefix="other").equal
 
 
 def test_an_upgrade_finds_no_room(tmp_path) -> None:
@@ -62,10 +87,9 @@ def test_an_upgrade_finds_no_room(tmp_path) -> None:
     migrate.downgrade(database, "0003")
     edit_outside(database, "VACUUM")
     before = contents(database)
-    room = database.stat().st_size
-    full = run(LIMIT.format(room=room) + COMMAND, "upgrade", database)
-    assert full.code == 2, full
-    assert re.fullmatch(r"error: [^\n]*; [^\n]*\n", full.err), full
+    with room(database.stat().st_size), pytest.raises(OperationalError) as full:
+        migrate.upgrade(database)
+    one_line(full.value)
     assert contents(database) == before
     assert migrate.current(database, shape=True).shape == ()
     assert migrate.upgrade(database).applied == ("0004",)
@@ -73,13 +97,14 @@ def test_an_upgrade_finds_no_room(tmp_path) -> None:
 
 
 @pytest.fixture(params=["DELETE", "WAL"])
-def database(request, tmp_path):
+def database(request, tmp_path, monkeypatch) -> Path:
     """Return a file of either journal mode, in a folder of its own."""
     folder = tmp_path / "folder"
     folder.mkdir()
     path = make_source(folder / "state.db", executions=3)
     migrate.downgrade(path, "0003")
     edit_outside(path, f"PRAGMA journal_mode = {request.param}")
+    monkeypatch.chdir(tmp_path)
     return path
 
 
@@ -93,39 +118,42 @@ WRITING = [
 ]
 
 
-def ends(database, lines) -> tuple[list[int], list[str]]:
+@pytest.fixture
+def ends(run, database):  # noqa: F811
     """Run verbs that may not override permissions; return their codes and their lines of error."""
-    ended = run_verbs([[verb, database, *more] for verb, *more in lines], limit=without_override)
-    said = [each.err.removesuffix("\n") for each in ended if each.code]
-    assert all(re.fullmatch("error: .*; .*", each) for each in said), said
-    return [each.code for each in ended], said
+
+    def ends(lines) -> tuple[list[int], list[str]]:
+        ended = without_override(lambda: [run(verb, database, *more) for verb, *more in lines])
+        said = [each.err.removesuffix("\n") for each in ended if each.code]
+        assert all(re.fullmatch("error: .*; .*", each) for each in said), said
+        return [each.code for each in ended], said
+
+    return ends
 
 
-def test_a_file_that_cannot_be_written(database, tmp_path) -> None:
+def test_a_file_that_cannot_be_written(database, ends) -> None:
     """What looks at it works; what would write says so before it does."""
     database.chmod(0o444)
     before = database.read_bytes()
-    copying, moving = ["copy", tmp_path / "copy.db"], ["move", tmp_path / "moved.db"]
-    codes, said = ends(database, [*LOOKING, copying, *WRITING, moving])
+    codes, said = ends([*LOOKING, ["copy", "copy.db"], *WRITING, ["move", "moved.db"]])
     assert codes == [0, 0, 0, 0, 2, 2, 2, 2, 2, 2]
     assert ["no permission to write" in each for each in said] == [True] * len(WRITING) + [False]
     assert "allow writing to the file" in said[-1]
     assert database.read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_written(database) -> None:
+def test_a_folder_that_cannot_be_written(database, ends) -> None:
     """The same; but a file in WAL mode cannot even be read there, and the line says why."""
     wal = database.read_bytes()[18] == 2
     before = database.read_bytes()
     database.parent.chmod(0o555)
     try:
-        codes, said = ends(database, [*LOOKING, *WRITING])
-        opened = run(WORK, database, "libsql", 1, limit=without_override)
+        codes, said = ends([*LOOKING, *WRITING])
+        with pytest.raises(TargetError, match="no permission to write"):
+            without_override(lambda: LibsqlStore(database))
     finally:
         database.parent.chmod(0o755)
     assert codes == [2 if wal else 0] * len(LOOKING) + [2] * len(WRITING)
     assert all(("in WAL mode" if wal else "no permission") in each for each in said)
-    assert opened.code == 1
-    assert "no permission to write" in opened.err
     assert database.read_bytes() == before
     assert [path.name for path in database.parent.iterdir()] == [database.name]

@@ -9,25 +9,40 @@ import pytest
 
 from harel_schema import migrate
 from tests.faults.ledger import audit, read
-from tests.faults.limited import COMMAND
 
-WORKER = """
-import sys
+# Processes that are forked from one which has loaded all that they need, and opened nothing.
+COMPETING = """
+import json, os, sys
+from functools import partial
 from pathlib import Path
-from harel_schema import LibsqlStore
+from harel_schema import LibsqlStore, cli
+from harel_schema.cli import data, drift, schema
+from tests.faults.killing import ended, forked
 from tests.faults.ledger import Ledger, work
 
-database, driver, name, rounds = sys.argv[1:]
-options = {} if "://" in database else {"driver": driver}
-with LibsqlStore(database, timeout=60.0, **options) as store:
-    work(store, name, Ledger(Path("ledger")), threads=2, rounds=int(rounds))
+database, rounds = sys.argv[1:]
+
+def worker(name, driver):
+    options = {} if "://" in database else {"driver": driver}
+    with LibsqlStore(database, timeout=60.0, **options) as store:
+        work(store, name, Ledger(Path("ledger")), threads=2, rounds=int(rounds))
+
+def verb(*line):
+    try:
+        cli.main(list(line))
+    except SystemExit as end:
+        os._exit(end.code)
+
+children = [
+    *(forked(partial(worker, f"w{at}", each)) for at, each in enumerate(["libsql", "sqlite3"] * 2)),
+    forked(partial(verb, "upgrade", database)),
+    forked(partial(verb, "upgrade", database)),
+    forked(partial(verb, "check", database, "--timeout", "60")),
+    forked(partial(verb, "copy", database, "copy.db")),
+]
+codes = list(map(ended, children))
+sys.exit(f"{codes}" if any(codes) else None)
 """
-
-
-def start(code: str, *args: object) -> subprocess.Popen[str]:
-    """Start Python code in a process of its own."""
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code, *map(str, args)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.timeout(600)
@@ -43,18 +58,9 @@ def test_workers_and_verbs_compete(where, rounds, request, tmp_path) -> None:
     """Workers with either library commit while others migrate, check, copy: all get through."""
     database = tmp_path / "x.db" if where == "file" else request.getfixturevalue("sqld_url")
     migrate.upgrade(database, "0002")
-    processes = [
-        start(WORKER, database, driver, f"w{at}", rounds)
-        for at, driver in enumerate(["libsql", "sqlite3", "libsql", "sqlite3"])
-    ]
-    processes += [
-        start(COMMAND, "upgrade", database),
-        start(COMMAND, "upgrade", database),
-        start(COMMAND, "check", database, "--timeout", "60"),
-        start(COMMAND, "copy", database, "copy.db"),
-    ]
-    ended = [(each.communicate(timeout=500), each.returncode) for each in processes]
-    assert [code for _, code in ended] == [0] * len(processes), ended
+    command = [sys.executable, "-c", COMPETING, str(database), str(rounds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done
     acknowledged = read(tmp_path / "ledger")
     assert len(acknowledged) > 4 * rounds
     assert audit(database, acknowledged) == []
