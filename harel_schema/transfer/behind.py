@@ -1,4 +1,4 @@
-"""Writing behind: a batch is on its way to a server while the next one is made."""
+"""Writing behind: a batch is written while the next one is made."""
 
 from __future__ import annotations
 
@@ -17,25 +17,20 @@ _T = TypeVar("_T")
 
 
 class Writer:
-    """Does one action after another; with `behind` in a thread of its own, one at a time.
+    """Does one action after another, in a thread of its own.
 
     A context manager. Leaving it waits for the action that is under way, also after an error: a
     request that was sent is applied, whether or not somebody waits for its answer.
     """
 
-    def __init__(self, *, behind: bool) -> None:
-        self._thread: threading.Thread | None = None
+    def __init__(self) -> None:
         self._actions: SimpleQueue[tuple[Future[None], Callable[[], None]] | None] = SimpleQueue()
         self._under_way: tuple[Future[None], Callable[[], None]] | None = None
-        if behind:
-            # A daemon: the second Ctrl-C does not wait for a server that does not answer.
-            self._thread = threading.Thread(
-                target=self._work, name="harel-schema-writer", daemon=True
-            )
+        # A daemon: the second Ctrl-C does not wait for a server that does not answer.
+        self._thread = threading.Thread(target=self._work, name="harel-schema-writer", daemon=True)
 
     def __enter__(self) -> Self:
-        if self._thread is not None:
-            self._thread.start()
+        self._thread.start()
         return self
 
     def __exit__(self, exc_type: type[BaseException] | None, *exc_info: object) -> None:
@@ -55,11 +50,7 @@ class Writer:
         self.wait()
         done: Future[None] = Future()
         self._under_way = done, then
-        if self._thread is None:
-            carry_out(done, action)
-            self.wait()
-        else:
-            self._actions.put((done, action))
+        self._actions.put((done, action))
 
     def wait(self) -> None:
         """Wait until nothing is under way; raise what the last action has raised."""

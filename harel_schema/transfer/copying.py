@@ -80,7 +80,7 @@ class RangeWriter:
         self._ledger = ledger
         self._pace = Pace(limits, database.round_trip)
         self._progress = progress
-        self._writer = Writer(behind=database.remote)
+        self._writer = Writer()
         self._ranges = ledger.ranges()
 
     def __enter__(self) -> Self:

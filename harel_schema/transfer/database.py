@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from harel_schema.errors import (
@@ -51,6 +52,8 @@ ATTEMPTS = 6
 
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 5.0
+# SQLITE_MAX_VARIABLE_NUMBER, since SQLite 3.32.
+_VARIABLES = 32_766
 # A file that must not grow, by a quota or a limit, is an I/O error.
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
 # What a gateway answers when it is overloaded, or its server is away for a moment.
@@ -64,6 +67,18 @@ class Insert:
     layout: Layout
     rows: Sequence[Row]
     keep_existing: bool = False
+
+    def statements(self) -> Iterator[Query]:
+        """Yield the statements, with as many rows in each as it has room for parameters.
+
+        Python's lock is let go of while a statement runs: with many rows in each, another thread
+        makes the next batch meanwhile.
+        """
+        most = max(1, _VARIABLES // len(self.layout.columns))
+        left = iter(self.rows)
+        while rows := list(islice(left, most)):
+            sql = self.layout.insert(len(rows), keep_existing=self.keep_existing)
+            yield Query(sql, tuple(chain.from_iterable(rows)))
 
 
 _T = TypeVar("_T")

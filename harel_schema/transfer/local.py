@@ -80,8 +80,8 @@ class LocalDatabase:
         try:
             for item in work:
                 if isinstance(item, Insert):
-                    sql = item.layout.insert(keep_existing=item.keep_existing)
-                    self._connection.executemany(sql, item.rows)
+                    for query in item.statements():
+                        self._connection.execute(*query)
                 elif isinstance(item, Query):
                     self._connection.execute(*item)
             self._connection.commit()

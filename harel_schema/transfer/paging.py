@@ -1,4 +1,4 @@
-"""The rows of a server's tables, by pages or as one stream.
+"""The rows of a server's tables, page by page.
 
 A page is one request on one stream, in one read transaction. sqld sends a page of 1.4 kB rows
 three times as fast as a streamed result (a cursor), of which each row is an HTTP chunk of its
@@ -8,34 +8,34 @@ read, a cursor does.
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from harel_schema import hrana, rows
 from harel_schema.errors import OperationalError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from harel_schema.rows import Row
     from harel_schema.transfer.ahead import ReadAhead
     from harel_schema.transfer.database import Run
     from harel_schema.transfer.layout import Scan
 
-__all__ = ["Pages", "hand_on"]
+__all__ = ["Pages"]
 
 _FIRST_ROWS: Final = 200
 _MOST_ROWS: Final = 5_000
 _GROWTH: Final = 4
-_BYTES: Final = 1_000_000
+_RUN_BYTES: Final = 1_000_000
 
 
 class Pages:
-    """Reads `scans` in one snapshot of the server, in pages of about a megabyte."""
+    """Reads `scans` in one snapshot of the server, in pages of about `size` bytes."""
 
-    def __init__(self, client: hrana.Client, scans: Sequence[Scan]) -> None:
+    def __init__(self, client: hrana.Client, scans: Sequence[Scan], size: int) -> None:
         self._client = client
         self._scans = scans
+        self._size = size
         self._rows = _FIRST_ROWS
         self._streaming = False
 
@@ -77,7 +77,7 @@ class Pages:
 
     def _adapt(self, page: Sequence[Row]) -> None:
         size = sum(map(rows.size, page)) // len(page) or 1
-        self._rows = max(1, min(_BYTES // size, len(page) * _GROWTH, _MOST_ROWS))
+        self._rows = max(1, min(self._size // size, len(page) * _GROWTH, _MOST_ROWS))
 
     def _rest(self, stream: hrana.Stream, scan: Scan) -> Iterator[Sequence[Row]]:
         """Yield rows that no page can bring, whatever their size and number."""
@@ -96,20 +96,12 @@ def _arriving(entries: Iterator[hrana.CursorEntry]) -> Iterator[Run]:
             raise entry.error
 
 
-def hand_on(runs: Generator[Run], ahead: ReadAhead) -> None:
-    """Hand over the rows of a stream."""
-    with closing(runs):
-        for run in _gathered(runs):
-            if not ahead.hand_over(run, lambda: None):
-                return
-
-
 def _gathered(runs: Iterator[Run]) -> Iterator[Run]:
     """Join runs: a stream has one for each row."""
     found: list[Row] = []
     at = size = 0
     for position, run in runs:
-        if found and (position != at or size > _BYTES):
+        if found and (position != at or size > _RUN_BYTES):
             yield at, found
             found, size = [], 0
         at = position

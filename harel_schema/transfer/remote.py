@@ -6,7 +6,7 @@ import threading
 import time
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, closing, nullcontext
-from itertools import chain, islice
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,7 +24,7 @@ from harel_schema.transfer.ahead import ReadAhead
 from harel_schema.transfer.behind import carry_out
 from harel_schema.transfer.database import ATTEMPTS, Insert, Prepared, is_passing, no_room, pause
 from harel_schema.transfer.layout import Query
-from harel_schema.transfer.paging import Pages, hand_on
+from harel_schema.transfer.paging import Pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteDatabase"]
 
-# SQLITE_MAX_VARIABLE_NUMBER of a server.
-_VARIABLES = 32_766
 # Steps of a transaction before the first statement: PRAGMA, BEGIN.
 _PREAMBLE = 2
-# Seconds for an answer after which rows are streamed: they come slower, but without waiting.
+# Seconds for an answer after which larger pages are worth their memory.
 _FAR = 0.005
+# Bytes of a page.
+_PAGE, _FAR_PAGE = 1_000_000, 4_000_000
+# How often a server that seems far is asked again.
+_PINGS = 3
 # Seconds that a request may take which has the server look at everything; meanwhile it is asked
 # now and then whether it is there.
 _LONG = 600.0
@@ -64,6 +66,7 @@ class RemoteDatabase:
         self.target = target
         self._timeout = timeout
         self._shortest = inf
+        self._pings = 0
         self._client = self._connect(timeout)
         self._patient = self._connect(_LONG)
 
@@ -94,10 +97,10 @@ class RemoteDatabase:
     @property
     def round_trip(self) -> float:
         """See `Database`."""
-        if self._shortest == inf:
-            # The first request opens the connection.
-            for _ in range(2):
-                self.query(Query("SELECT 1"))
+        # The first request opens the connection, and a busy moment is no distance.
+        while self._shortest == inf or (self._pings < _PINGS and self._shortest > _FAR):
+            self._pings += 1
+            self.query(Query("SELECT 1"))
         return self._shortest
 
     def survey(self, queries: Sequence[Query]) -> list[list[Cells]]:
@@ -183,17 +186,13 @@ class RemoteDatabase:
 
     def scan(self, scans: Sequence[Scan]) -> Iterator[Run]:
         """See `Database`; read ahead in a thread of its own."""
-        if self.round_trip > _FAR:
-            runs = self._streamed([scan.query() for scan in scans])
-            reader = ReadAhead(lambda ahead: hand_on(runs, ahead))
-        else:
-            reader = ReadAhead(Pages(self._client, scans))
-        with reader as ahead:
+        size = _FAR_PAGE if self.round_trip > _FAR else _PAGE
+        with ReadAhead(Pages(self._client, scans, size)) as ahead:
             yield from ahead
 
     def prepare(self, insert: Insert) -> Work:
         """See `Database`."""
-        return Prepared(list(map(hrana.encode_statement, _inserts(insert))))
+        return Prepared([hrana.encode_statement(_sent(query)) for query in insert.statements()])
 
     def transact(self, work: Sequence[Work], applied: Callable[[], bool]) -> None:
         """See `Database`."""
@@ -242,16 +241,12 @@ def _statements(work: Work) -> Iterable[hrana.Statement | hrana.Encoded]:
     if isinstance(work, Prepared):
         return work.statements
     if isinstance(work, Insert):
-        return _inserts(work)
-    return [hrana.Statement(*work, want_rows=False)]
+        return map(_sent, work.statements())
+    return [_sent(work)]
 
 
-def _inserts(work: Insert) -> Iterator[hrana.Statement]:
-    most = max(1, _VARIABLES // len(work.layout.columns))
-    left = iter(work.rows)
-    while rows := list(islice(left, most)):
-        sql = work.layout.insert(len(rows), keep_existing=work.keep_existing)
-        yield hrana.Statement(sql, tuple(chain.from_iterable(rows)), want_rows=False)
+def _sent(query: Query) -> hrana.Statement:
+    return hrana.Statement(*query, want_rows=False)
 
 
 def _in_transaction(

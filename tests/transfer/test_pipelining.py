@@ -31,17 +31,11 @@ def fill(url, *rows):
             client.execute(Statement(f"INSERT INTO t (x) VALUES {values}", sizes))
 
 
-@pytest.fixture(params=["pages", "stream"])
-def way(request, monkeypatch):
-    """Choose how a server is read."""
-    monkeypatch.setattr(remote, "_FAR", math.inf if request.param == "pages" else -1)
+@pytest.fixture(params=["near", "far"])
+def distance(request, monkeypatch):
+    """Choose how far a server seems."""
+    monkeypatch.setattr(remote, "_FAR", math.inf if request.param == "near" else -1)
     return request.param
-
-
-@pytest.fixture
-def paged(monkeypatch):
-    """Read a server by pages."""
-    monkeypatch.setattr(remote, "_FAR", math.inf)
 
 
 def readers():
@@ -49,7 +43,7 @@ def readers():
     return [each for each in threading.enumerate() if each.name == "harel-schema-reader"]
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("distance")
 def test_rows_of_any_size_are_read(sqld_url):
     """Where a page would be larger than a response may be, it is read in smaller ones."""
     sizes = [*[10] * 240, *[1_400_000] * 12, *[10] * 30]
@@ -60,9 +54,9 @@ def test_rows_of_any_size_are_read(sqld_url):
     assert max(sum(len(blob) for _, blob in run) for run in runs) < 10_000_000
 
 
-@pytest.mark.usefixtures("paged")
 def test_a_stream_is_kept_while_rows_wait(proxy, monkeypatch):
     """While nobody takes a page, the server is kept from dropping the stream, and its snapshot."""
+    monkeypatch.setattr(remote, "_FAR", math.inf)
     fill(proxy.url, *[1] * 500)
     monkeypatch.setattr(ahead, "_SILENCE", 0.01)
     ping = Hang(forward=True)
@@ -80,7 +74,7 @@ def test_a_stream_is_kept_while_rows_wait(proxy, monkeypatch):
     assert len(found) == 500
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("distance")
 def test_a_reader_that_is_left_ends(sqld_url):
     """When the rows are not read to their end, no thread stays behind."""
     fill(sqld_url, *[20_000] * 250)
@@ -92,7 +86,7 @@ def test_a_reader_that_is_left_ends(sqld_url):
         assert not readers()
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("distance")
 def test_an_error_ends_the_rows(sqld_url):
     """What keeps the thread from reading is raised where the rows are taken."""
     opened = open_database(Target.parse(sqld_url), read_only=True, timeout=30)
@@ -101,11 +95,10 @@ def test_an_error_ends_the_rows(sqld_url):
     assert not readers()
 
 
-@pytest.mark.parametrize("behind", [False, True])
-def test_actions_are_done_in_their_order(behind):
+def test_actions_are_done_in_their_order():
     """Each action ends before the next one begins, and is told of in this thread."""
     done, told = [], []
-    with Writer(behind=behind) as writer:
+    with Writer() as writer:
         for number in range(50):
             writer.put(
                 lambda n=number: done.append(n),
@@ -117,15 +110,14 @@ def test_actions_are_done_in_their_order(behind):
     ]
 
 
-@pytest.mark.parametrize("behind", [False, True])
-def test_an_action_that_fails_is_the_last(behind):
+def test_an_action_that_fails_is_the_last():
     """An error comes up at the latest with the next action, which is not done."""
     done = []
 
     def fail():
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), Writer(behind=behind) as writer:  # noqa: PT012
+    with pytest.raises(ZeroDivisionError), Writer() as writer:  # noqa: PT012
         writer.put(fail, lambda: done.append("told"))
         writer.put(lambda: done.append("next"), lambda: None)
     assert done == []
@@ -140,7 +132,7 @@ def test_leaving_waits_for_what_was_sent():
         go.wait(10)
         done.append("sent")
 
-    with pytest.raises(KeyboardInterrupt), Writer(behind=True) as writer:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), Writer() as writer:  # noqa: PT012
         writer.put(action, lambda: done.append("told"))
         begun.wait(10)
         threading.Timer(0.05, go.set).start()
@@ -189,7 +181,6 @@ def test_a_row_that_is_refused_for_its_size_is_an_error(source, sqld, proxy):
     assert contents(sqld.url) == contents(source)
 
 
-@pytest.mark.usefixtures("paged")
 def test_the_order_of_a_descending_key(tmp_path, sqld_url, target_file):
     """A key that no index gives in ascending order is read in one stream, and comes over too."""
     source = tmp_path / "down.db"

@@ -201,7 +201,7 @@ def test_cut_at_every_byte_of_an_answer(proxy):
 
 def test_reading_a_server_that_breaks_off(source, proxy, target_file, monkeypatch):
     """When reading breaks it goes on after the last row, and the report says so."""
-    # A server counts as near, and is read in pages, however slow the machine is just now.
+    # A server counts as near, and is asked no more about it, however slow the machine is.
     monkeypatch.setattr(remote, "_FAR", inf)
     copy(source, proxy.url)
     before = len(proxy.requests)
