@@ -7,7 +7,6 @@ import signal
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from multiprocessing import get_context, resource_tracker
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harel_schema.cli.interrupts import interrupts_held
 from harel_schema.cli.options import complete_file, resolve_target, token_option
 from harel_schema.cli.progress import fleet_bar
 from harel_schema.cli.waits import tell
@@ -165,7 +165,10 @@ def _ends(
     with ProcessPoolExecutor(
         min(fleet.jobs, len(fleet.targets)), get_context("spawn"), _prepare, (output,)
     ) as pool:
-        with _interrupts_held():
+        # Python's own helper process would let signals through again as it begins.
+        resource_tracker.ensure_running()
+        # Ctrl-C does not reach the processes while their modules load.
+        with interrupts_held():
             futures = {pool.submit(one, target): target for target in fleet.targets}
         waiting = set(futures)
         try:
@@ -178,18 +181,6 @@ def _ends(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Begin processes in the block that Ctrl-C does not reach while their modules load."""
-    # Python's own helper process would let signals through again as it begins.
-    resource_tracker.ensure_running()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _result(future: Future[_Done], target: Target) -> _Done:

@@ -20,10 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["interruptible"]
+__all__ = ["interruptible", "interrupts_held"]
 
 # Seconds. Asked again, because a statement that begins after it was asked runs on.
 _AGAIN = 0.05
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Keep Ctrl-C waiting until the block ends; a thread or process begun in it never gets one."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextmanager
@@ -54,7 +64,9 @@ def interruptible() -> Iterator[None]:
         python(signum, frame)
 
     watcher = threading.Thread(target=watch, name="harel-schema-interrupts", daemon=True)
-    watcher.start()
+    # Any thread may be given a signal, and where this one holds them back it would be the watcher.
+    with interrupts_held():
+        watcher.start()
     signal.signal(signal.SIGINT, handle)
     before = signal.set_wakeup_fd(arrived, warn_on_full_buffer=False)
     try:
