@@ -21,7 +21,7 @@ from tests.transfer.support import contents, make_source
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROWS = 100_000
+ROWS = 40_000
 FILL = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?)
 INSERT INTO harel_trace SELECT 'e' || i, i, hex(zeroblob(100)) FROM n

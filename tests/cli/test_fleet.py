@@ -66,7 +66,7 @@ def test_the_exit_code_is_the_worst(run) -> None:
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_error_stops_what_was_not_begun_unless_told_otherwise(run, jobs: str) -> None:
     """After a failed database no further one is begun; with --keep-going all are."""
-    names = ["bad.db", *(f"{number}.db" for number in range(12 if jobs == "1" else 60))]
+    names = ["bad.db", *(f"{number}.db" for number in range(3 if jobs == "1" else 24))]
     with closing(sqlite3.connect("bad.db")) as connection:
         connection.execute("CREATE TABLE harel_trace (id)")
     file = listed(names)
@@ -75,7 +75,7 @@ def test_an_error_stops_what_was_not_begun_unless_told_otherwise(run, jobs: str)
     assert code == 2
     assert found["summary"]["failed"] == 1
     # With more jobs, others are under way when the first one fails.
-    assert found["summary"]["not begun"] in ([12] if jobs == "1" else range(1, 61))
+    assert found["summary"]["not begun"] in ([3] if jobs == "1" else range(1, 25))
     outcomes = {each["target"]: each["outcome"] for each in found["results"]}
     assert all(Path(name).exists() == (outcomes[name] != "not begun") for name in names)
     ended = run("upgrade", "--targets", file, "--jobs", jobs, "--keep-going")
@@ -132,29 +132,32 @@ def test_sql_opens_nothing(run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_hundred_files(run) -> None:
+@pytest.mark.parametrize("count", [16, pytest.param(200, marks=pytest.mark.soak)])
+def test_many_files(run, count: int) -> None:
     """A fleet of local files is brought to head by several processes, and again is nothing."""
-    file = listed(f"{number:03}.db" for number in range(200))
+    file = listed(f"{number:03}.db" for number in range(count))
     code, out, _ = run("upgrade", "--targets", file, "--jobs", "2")
     lines = out.splitlines()
     assert code == 0
-    assert lines[-1] == "200 databases: 200 upgraded"
-    assert sorted(lines[:-1]) == [f"{number:03}.db: {RAN}" for number in range(200)]
-    assert run("check", "--targets", file, "--jobs", "2").out.endswith("databases: 200 no drift\n")
+    assert lines[-1] == f"{count} databases: {count} upgraded"
+    assert sorted(lines[:-1]) == [f"{number:03}.db: {RAN}" for number in range(count)]
+    checked = run("check", "--targets", file, "--jobs", "2").out
+    assert checked.endswith(f"{count} databases: {count} no drift\n")
 
 
-def test_fifty_namespaces_of_a_server(run, tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("count", [8, pytest.param(50, marks=pytest.mark.soak)])
+def test_namespaces_of_a_server(run, tmp_path: Path, monkeypatch, count: int) -> None:
     """A fleet of namespaces: the token comes from the environment and is shown nowhere."""
     key = JwtKey()
     token = key.token()
     monkeypatch.setenv("TURSO_AUTH_TOKEN", token)
     with sqld_server(tmp_path / "sqld", auth_key=key.public, admin=True, namespaces=True) as server:
-        urls = [server.create_namespace(f"n{number}") for number in range(50)]
+        urls = [server.create_namespace(f"n{number}") for number in range(count)]
         file = listed(urls)
         ended = run("upgrade", "--targets", file, "--jobs", "2")
-        assert ended.out.splitlines()[-1] == "50 databases: 50 upgraded", ended
+        assert ended.out.splitlines()[-1] == f"{count} databases: {count} upgraded", ended
         document = run("current", "--targets", file, "--jobs", "2", "--format", "json").out
-    assert json.loads(document)["summary"] == {f"at {HEAD}": 50}
+    assert json.loads(document)["summary"] == {f"at {HEAD}": count}
     assert token not in ended.out + ended.err + document
 
 
