@@ -6,6 +6,7 @@ or Alembic's autogenerate wants to see it. A test holds the two equal.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import REAL, Column, Index, Integer, MetaData, Table, Text, text
@@ -24,7 +25,7 @@ from harel_schema.sql import field_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Relation", "exclude", "include", "metadata", "relations"]
+__all__ = ["Relation", "exclude", "include", "metadata", "relations", "shared_metadata"]
 
 # No foreign keys: harel declares none, and a purge deletes an execution before what hangs on it.
 _RELATIONS: Final = (
@@ -54,6 +55,12 @@ def metadata(prefix: str = DEFAULT_PREFIX) -> MetaData:
     return meta
 
 
+@cache
+def shared_metadata(prefix: str) -> MetaData:
+    """Return what `metadata` does, made once: nobody may change it."""
+    return metadata(prefix)
+
+
 class Relation(NamedTuple):
     """A column whose values name rows of another table, though no constraint says so."""
 
@@ -81,7 +88,7 @@ def exclude(*prefixes: str) -> Callable[..., bool]:
     hidden = {
         name.lower()
         for prefix in prefixes or (DEFAULT_PREFIX,)
-        for name in (*metadata(prefix).tables, *_bookkeeping(prefix))
+        for name in (*shared_metadata(prefix).tables, *_bookkeeping(prefix))
     }
     return _include_object(hidden)
 

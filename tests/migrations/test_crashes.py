@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WAYS = {"up": ("base", HEAD), "down": (HEAD, "base")}
+# Of how many statements one is the last: all of them in the long tests.
+FILE = pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.soak)])
+SERVER = pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.soak)])
 
 
 def go(target: str, to: str) -> None:
@@ -57,20 +60,26 @@ def stations(way: str, folder: Path) -> tuple[Path, list[object]]:
     return start, found
 
 
-def killed_everywhere(way: str, targets: Iterator[str]) -> list[Database]:
-    """Migrate a database for each statement, in a process that dies before or after it."""
+def killed_everywhere(way: str, targets: Iterator[str], every: int) -> list[Database]:
+    """Migrate a database for `every` so many statements, in a process that dies there.
+
+    It dies before the statement or after it.
+    """
     left = []
-    for number in count():
+    for number in count(0, every):
         for after in (False, True):
             database = Database(next(targets))
             if not dies(partial(go, database.target, WAYS[way][1]), number, after=after):
+                # Each revision is a BEGIN, its statements, its version row and a COMMIT.
+                assert number > 4 * len(CHAIN)
                 return left
             left.append(database)
     return left
 
 
+@FILE
 @pytest.mark.parametrize("way", WAYS)
-def test_killed_before_and_after_every_statement(way, tmp_path):
+def test_killed_before_and_after_a_statement(way, tmp_path, every):
     """A file holds exactly one revision's schema after each kill, and the rerun reaches the end."""
     start, allowed = stations(way, tmp_path)
 
@@ -78,9 +87,7 @@ def test_killed_before_and_after_every_statement(way, tmp_path):
         for number in count():
             yield str(shutil.copy(start, tmp_path / f"{number}.db"))
 
-    left = killed_everywhere(way, copies())
-    # Each revision is a BEGIN, its statements, its version row and a COMMIT.
-    assert len(left) > 2 * 4 * len(CHAIN)
+    left = killed_everywhere(way, copies(), every)
     found = [database.fingerprint() for database in left]
     assert all(each in allowed for each in found)
     assert [each for each in allowed if each not in found] == [], "no kill left this revision"
@@ -89,8 +96,9 @@ def test_killed_before_and_after_every_statement(way, tmp_path):
         assert database.fingerprint() == allowed[-1]
 
 
+@SERVER
 @pytest.mark.parametrize("way", WAYS)
-def test_killed_before_and_after_every_statement_on_a_server(way, tmp_path):
+def test_killed_before_and_after_a_statement_on_a_server(way, tmp_path, every):
     """So does a database on sqld, which rolls back what a killed client had begun."""
     _, allowed = stations(way, tmp_path)
     with sqld_server(tmp_path / "sqld", admin=True, namespaces=True) as server:
@@ -102,8 +110,7 @@ def test_killed_before_and_after_every_statement_on_a_server(way, tmp_path):
                     migrate.upgrade(url)
                 yield url
 
-        left = killed_everywhere(way, namespaces())
-        assert len(left) > 2 * 4 * len(CHAIN)
+        left = killed_everywhere(way, namespaces(), every)
         found = [database.fingerprint() for database in left]
         assert all(each in allowed for each in found)
         # A server keeps a killed client's transaction for 5 s; one that waits takes it over.
