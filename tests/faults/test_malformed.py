@@ -5,20 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import warnings
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harel_schema import LibsqlStore, cli, dbapi
+from harel_schema import LibsqlStore, cli
 from harel_schema.errors import CursorError, HarelSchemaError
 from harel_schema.models import Event, Execution
 from harel_schema.testing import sqld_server
@@ -26,29 +24,16 @@ from tests.cli.conftest import Ended
 from tests.faults.leaks import nothing_left
 from tests.faults.malformed import SECRET, command_lines, files, texts
 from tests.support.text import any_text
-from tests.transfer.support import make_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 VERBS = cli.cli.list_commands(click.Context(cli.cli))
 LOOKING = {"check", "current", "diagram", "diff", "doctor", "history", "verify"}
 # What SQLite keeps beside a file belongs to whoever opens it.
 BESIDE = ("-wal", "-shm", "-journal", "-info", "-sync")
 CONTROL = r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"
-
-
-@pytest.fixture(scope="module")
-def originals(tmp_path_factory) -> Path:
-    """Return a folder with databases of several ages, small enough to be damaged everywhere."""
-    folder = tmp_path_factory.mktemp("originals")
-    make_source(folder / "head.db", executions=6)
-    for name in ("harel-0.3.1.db", "harel-0.9.0.db"):
-        shutil.copy(Path(__file__).parents[1] / "legacy" / name, folder)
-    (folder / "empty.db").touch()
-    # The driver keeps the files and threads of its first connection for as long as we live.
-    dbapi.connect(folder / "empty.db", driver="libsql").close()
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -112,23 +97,13 @@ def written_nothing(line: list[str], folder: Path) -> set[Path]:
 
 
 @pytest.fixture
-def try_verb(originals, servers, tmp_path, capfd, monkeypatch) -> Callable[[str, int], None]:
+def try_verb(originals, servers, try_often, capfd, monkeypatch) -> Callable[[str, int], None]:
     """Return what hands a verb one malformed command line after another."""
     monkeypatch.setenv("TURSO_AUTH_TOKEN", SECRET)
-    numbers = iter(range(10**9))
 
     def try_verb(verb: str, examples: int) -> None:
-        @settings(
-            max_examples=examples,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(st.data())
-        def run(data) -> None:
-            folder = tmp_path / str(next(numbers))
-            folder.mkdir()
-            os.chdir(folder)
-            line = data.draw(command_lines(verb, originals, folder, servers))
+        def once(draw, folder) -> None:
+            line = draw(command_lines(verb, originals, folder, servers))
             before = contents(folder)
             capfd.readouterr()
             with nothing_left(), warnings.catch_warnings(record=True) as warned:
@@ -137,7 +112,7 @@ def try_verb(originals, servers, tmp_path, capfd, monkeypatch) -> Callable[[str,
             assert [str(each.message) for each in warned] == [], line
             check(line, Ended(code, *capfd.readouterr()), before, folder)
 
-        run()
+        try_often(examples, once)
 
     return try_verb
 
@@ -180,28 +155,17 @@ def alone(line: list[str]) -> Ended:
     )
 
 
-@pytest.mark.parametrize("examples", [2, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [1, pytest.param(100, marks=pytest.mark.soak)])
 @pytest.mark.timeout(1800)
-def test_a_process_takes_anything(examples, originals, servers, tmp_path) -> None:
+def test_a_process_takes_anything(examples, originals, servers, try_often) -> None:
     """The same in processes of their own, where interpreter and drivers end too."""
-    numbers = iter(range(10**9))
 
-    @settings(
-        max_examples=examples,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.data())
-    def run(data) -> None:
-        folder = tmp_path / str(next(numbers))
-        folder.mkdir()
-        os.chdir(folder)
-        verb = data.draw(st.sampled_from(VERBS))
-        line = data.draw(command_lines(verb, originals, folder, servers))
+    def once(draw, folder) -> None:
+        line = draw(command_lines(draw(st.sampled_from(VERBS)), originals, folder, servers))
         before = contents(folder)
         check(line, alone(line), before, folder)
 
-    run()
+    try_often(examples, once)
 
 
 @pytest.mark.parametrize("examples", [50, pytest.param(10_000, marks=pytest.mark.soak)])
@@ -230,18 +194,11 @@ def test_a_cursor_may_be_anything(examples) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("examples", [10, pytest.param(1000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("driver", ["libsql", "sqlite3"])
-def test_a_store_opens_anything(driver, examples, originals, tmp_path) -> None:
+def test_a_store_opens_anything(driver, examples, originals, try_often) -> None:
     """A store works on a file, or says what is wrong with an error of ours, and leaves nothing."""
-    numbers = iter(range(10**9))
 
-    @settings(
-        max_examples=examples, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-    )
-    @given(st.data())
-    def run(data) -> None:
-        folder = tmp_path / str(next(numbers))
-        folder.mkdir()
-        path = folder / data.draw(files(originals, folder))
+    def once(draw, folder) -> None:
+        path = folder / draw(files(originals, folder))
         with nothing_left(), warnings.catch_warnings(), suppress(HarelSchemaError):
             warnings.simplefilter("ignore")
             with LibsqlStore(path, driver=driver) as store:
@@ -251,4 +208,4 @@ def test_a_store_opens_anything(driver, examples, originals, tmp_path) -> None:
                 store.pending_outbox()
                 store.read_trace("e0001")
 
-    run()
+    try_often(examples, once)
