@@ -16,6 +16,8 @@ __all__ = [
     "change_log",
     "check_prefix",
     "fence_trigger",
+    "guard_text",
+    "guarded_source",
     "ledger_name",
     "listed",
     "log_trigger",
@@ -107,6 +109,22 @@ def moved_text(address: str) -> str:
 def moved_address(message: str) -> str | None:
     """Return the address in an error that a fence raised, None for any other error."""
     return message.removeprefix(_MOVED) if message.startswith(_MOVED) else None
+
+
+_GUARD = "the move from ", " to here is not finished"
+
+
+def guard_text(source: str) -> str:
+    """Return what the destination of an unfinished move from `source` answers to every writer."""
+    return source.join(_GUARD)
+
+
+def guarded_source(message: str) -> str | None:
+    """Return the source in an error of such a destination, None for any other error."""
+    begin, end = _GUARD
+    if not (message.startswith(begin) and message.endswith(end)):
+        return None
+    return message.removeprefix(begin).removesuffix(end)
 
 
 def listed(examples: Sequence[str], count: int) -> str:

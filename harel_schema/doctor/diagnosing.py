@@ -16,6 +16,7 @@ from harel_schema.doctor.rules import FINISHED, NEWEST, Rule, rules
 from harel_schema.drift import scan
 from harel_schema.drift.data import difference
 from harel_schema.drift.probes import Probe, probes
+from harel_schema.drift.unfinished import unfinished
 from harel_schema.errors import SchemaMismatch
 from harel_schema.introspect import fold, quote
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, prefix_argument
@@ -70,7 +71,8 @@ def diagnose(  # noqa: PLR0913 - keyword-only options of one verb
         opened.snapshot(),
     ):
         found = opened.schema(prefix)
-        examined = drift.check_schema(found, prefix=prefix)
+        said = unfinished(lambda sql: opened.query(Query(sql)), found, prefix)
+        examined = drift.check_schema(found, prefix=prefix, said=said)
         _check_ours(target, found, examined, prefix)
         tables = [table for name in own_names(prefix) if (table := found.table(name))]
         meter = Meter(progress)

@@ -16,6 +16,7 @@ from harel_schema.drift.data import data_differences
 from harel_schema.drift.model import Difference, Drift, Kind
 from harel_schema.drift.ours import Split, split
 from harel_schema.drift.promise import chain, expected, transport
+from harel_schema.drift.unfinished import Unfinished, told, unfinished
 from harel_schema.introspect import Schema, fold
 from harel_schema.names import DEFAULT_PREFIX, check_prefix, prefix_argument, version_table
 from harel_schema.target import Target
@@ -78,7 +79,8 @@ def examine(
     check_prefix(prefix)
     with _opened(database, timeout) as connection:
         found = introspect.read(connection, prefix=prefix)
-        examined = _examined(found, prefix=prefix, strict=strict)
+        said = unfinished(lambda sql: connection.execute(sql).fetchall(), found, prefix)
+        examined = _examined(found, said, prefix=prefix, strict=strict)
         drift = examined.drift
         if not data:
             return examined
@@ -105,12 +107,22 @@ def examine_pair(
     return Examined(Drift(differences=tuple(differences)), found=got, expected=want)
 
 
-def check_schema(found: Schema, *, prefix: str = DEFAULT_PREFIX, strict: bool = False) -> Drift:
-    """Compare a schema that was read with the prefix with what its revision promises."""
-    return _examined(found, prefix=prefix, strict=strict).drift
+def check_schema(
+    found: Schema,
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    strict: bool = False,
+    said: Unfinished | None = None,
+) -> Drift:
+    """Compare a schema that was read with the prefix with what its revision promises.
+
+    `said` is what the database says of copies and moves, where it was asked.
+    """
+    said = said or unfinished(None, found, prefix)
+    return _examined(found, said, prefix=prefix, strict=strict).drift
 
 
-def _examined(found: Schema, *, prefix: str, strict: bool) -> Examined:
+def _examined(found: Schema, said: Unfinished, *, prefix: str, strict: bool) -> Examined:
     revisions = chain()
     promised = Schema()
     version, revision = _version(found, prefix)
@@ -128,7 +140,9 @@ def _examined(found: Schema, *, prefix: str, strict: bool) -> Examined:
         best = revisions[-1] if bare else min(tried, key=lambda name: len(tried[name][0]))
         shape, parts = tried[best]
         promised = _promised(found, best, prefix)
-        version = version and _with_fix(version, best, prefix, matches=not shape)
+        version = version and _with_fix(
+            version, best, prefix, matches=not shape and said.half is None
+        )
         old = legacy.find(found, prefix) if bare else ()
         if old and version:
             version, shape, promised = _to_adopt(version, prefix), [], Schema()
@@ -137,8 +151,9 @@ def _examined(found: Schema, *, prefix: str, strict: bool) -> Examined:
     more = schema_differences(Schema(), parts.strangers) if strict else ()
     # A remedy that drops what belongs to somebody else is none.
     strangers = [difference.model_copy(update={"fix": None}) for difference in more]
+    left = told(parts.leftovers, said, prefix)
     drift = Drift(
-        differences=(*([version] if version else []), *shape, *parts.leftovers, *strangers),
+        differences=(*([version] if version else []), *shape, *left, *strangers),
         others=parts.others,
         revision=revision,
         head=revisions[-1],

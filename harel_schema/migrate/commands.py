@@ -51,7 +51,7 @@ def upgrade(
     """
     job = _job(database, prefix, timeout)
     job.on_step = on_step
-    return _migrate(job, lambda config: command.upgrade(config, revision))
+    return _migrate(job, f"upgraded to {revision!r}", lambda c: command.upgrade(c, revision))
 
 
 def downgrade(
@@ -68,7 +68,7 @@ def downgrade(
     what `upgrade` raises.
     """
     job = _job(database, prefix, timeout, force=force)
-    return _migrate(job, lambda config: command.downgrade(config, revision))
+    return _migrate(job, f"downgraded to {revision!r}", lambda c: command.downgrade(c, revision))
 
 
 def stamp(  # noqa: PLR0913 - keyword-only options of one verb
@@ -87,7 +87,9 @@ def stamp(  # noqa: PLR0913 - keyword-only options of one verb
     `MigrationError` for an unknown revision, and what `upgrade` raises.
     """
     job = _job(database, prefix, timeout, force=force)
-    return _migrate(job, lambda config: command.stamp(config, revision, purge=purge))
+    return _migrate(
+        job, f"stamped as {revision!r}", lambda config: command.stamp(config, revision, purge=purge)
+    )
 
 
 def current(
@@ -105,7 +107,7 @@ def current(
     """
     job = _job(database, prefix, timeout)
     job.compare = shape
-    _run(job, command.current)
+    _run(job, f"{label(job.database)} cannot be read", command.current)
     chain = tuple(each.revision for each in history())
     pending = chain[chain.index(job.before) + 1 if job.before else 0 :]
     return Current(label(job.database), job.prefix, job.before, chain[-1], pending, job.shape)
@@ -125,7 +127,8 @@ def plan(
     """
     job = _job(database, prefix, timeout)
     job.dry_run = True
-    _run(job, lambda config: command.upgrade(config, revision))
+    what = f"{label(job.database)} cannot be upgraded to {revision!r}"
+    _run(job, what, lambda config: command.upgrade(config, revision))
     adopted = job.predicted
     sql, at = [], job.before or "base"
     for each in sorted((*adopted, *job.pending), key=[r.revision for r in history()].index):
@@ -144,18 +147,19 @@ def upgrade_sql(revision: str = "head", prefix: str = DEFAULT_PREFIX) -> str:
     Each revision is one transaction together with its version row. Raises `TargetError` for a
     bad prefix and `MigrationError` for an unknown revision.
     """
-    return _sql(prefix, lambda config: command.upgrade(config, revision, sql=True))
+    return _sql(prefix, revision, lambda c: command.upgrade(c, revision, sql=True))
 
 
 def _stamp_sql(revision: str, prefix: str) -> str:
-    return _sql(prefix, lambda config: command.stamp(config, revision, sql=True))
+    return _sql(prefix, revision, lambda config: command.stamp(config, revision, sql=True))
 
 
-def _sql(prefix: str, work: Callable[[Config], object]) -> str:
+def _sql(prefix: str, revision: str, work: Callable[[Config], object]) -> str:
     buffer = io.StringIO()
     config = alembic_config()
     config.output_buffer = buffer
-    _run(Job(Target.parse(":memory:"), check_prefix(prefix)), work, config)
+    job = Job(Target.parse(":memory:"), check_prefix(prefix))
+    _run(job, f"no SQL leads to {revision!r}", work, config)
     return buffer.getvalue()
 
 
@@ -169,8 +173,8 @@ def _job(database: Named, prefix: str, timeout: float, *, force: bool = False) -
     return Job(Target.parse(database), check_prefix(prefix), timeout, force=force)
 
 
-def _migrate(job: Job, work: Callable[[Config], object]) -> Migrated:
-    _run(job, work)
+def _migrate(job: Job, what: str, work: Callable[[Config], object]) -> Migrated:
+    _run(job, f"{label(job.database)} cannot be {what}", work)
     return Migrated(
         target=label(job.database),
         prefix=job.prefix,
@@ -182,18 +186,19 @@ def _migrate(job: Job, work: Callable[[Config], object]) -> Migrated:
     )
 
 
-def _run(job: Job, work: Callable[[Config], object], config: Config | None = None) -> None:
+def _run(
+    job: Job, what: str, work: Callable[[Config], object], config: Config | None = None
+) -> None:
+    """Run a command; `what` is said where it does not fit the chain of revisions."""
     config = config or alembic_config()
     config.attributes[JOB] = job
     with ALEMBIC:
         try:
             work(config)
-        except CommandError as error:
+        # Alembic asserts, instead of saying so, on texts like "", "@" and "head+1".
+        except (CommandError, AssertionError) as error:
+            start = f" from {job.before}" if job.before else ""
             raise MigrationError(
-                " ".join(str(error).split()), remedy="see `harel-schema history`"
-            ) from error
-        except AssertionError as error:
-            # Alembic asserts, instead of saying so, on texts like "", "@" and "head+1".
-            raise MigrationError(
-                "that is no revision", remedy="see `harel-schema history`"
+                f"{what}{start}",
+                remedy="`harel-schema history` lists the revisions",
             ) from error

@@ -33,7 +33,7 @@ from harel_schema.migrate.shape import Shapes
 from harel_schema.migrate.versions import heads
 from harel_schema.names import version_table
 from harel_schema.revisions import identifiers
-from harel_schema.tables import metadata
+from harel_schema.tables import shared_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,6 +52,8 @@ log = logging.getLogger("harel_schema.migrate")
 
 # A server takes a transaction away after 5 s if another writer waits; a fresh one gets through.
 _RETRIES = 5
+# What Alembic calls the work of its commands that change a database.
+_CHANGING = ("upgrade", "downgrade", "do_stamp")
 _TRANSIENT = (BusyError, ConnectionLost, TransactionLost)
 
 
@@ -87,7 +89,7 @@ class _Plan:
     @property
     def command(self) -> str:
         """The command's name, as Alembic calls what it runs."""
-        return getattr(self.work, "__name__", "")
+        return _name(self.work)
 
     @property
     def is_stamp(self) -> bool:
@@ -129,7 +131,7 @@ class _Done:
 
 def options(job: Job) -> dict[str, Any]:
     """Return what every `context.configure()` of ours is given."""
-    meta = metadata(job.prefix)
+    meta = shared_metadata(job.prefix)
     owned = {name.lower() for name in meta.tables}
     return {
         "include_name": lambda name, kind, _: kind != "table" or name.lower() in owned,
@@ -150,7 +152,8 @@ def run(job: Job) -> None:
         plan = _plan(job, connection)
         if plan.command == "upgrade":
             survey.refuse(raw(connection), job.prefix)
-        if plan.steps and not plan.is_stamp:
+        # Where there are no steps, because the row says so, it is still to be true.
+        if plan.command in _CHANGING and not plan.is_stamp and (plan.steps or not job.force):
             _foresee(job, plan, connection)
         if job.compare:
             job.shape = Shapes(_script(context.get_context()), job.prefix).differences(
@@ -178,6 +181,9 @@ def _plan(job: Job, connection: sa.Connection) -> _Plan:
     work: Work = current.opts["fn"]
     found = () if current.purge else heads(current)
     job.before = job.after = _one(found)
+    command = _name(work)
+    if not found and command in _CHANGING and not job.force:
+        survey.refuse_unversioned(raw(connection), job.prefix, down=command == "downgrade")
     with warnings.catch_warnings():
         # Autogenerate cannot compare such an index; `harel-schema check` does.
         warnings.filterwarnings("ignore", ".*expression-based index", Warning)
@@ -189,7 +195,8 @@ def _foresee(job: Job, plan: _Plan, connection: sa.Connection) -> None:
     current = context.get_context()
     shapes = Shapes(_script(current), job.prefix)
     try:
-        shapes.refuse_lie(connection, job.before, down=not plan.is_upgrade)
+        down = bool(plan.steps) and not plan.is_upgrade
+        shapes.refuse_lie(connection, job.before, down=down)
         if plan.is_upgrade:
             _predict(job, plan, connection, shapes)
     except SchemaMismatch:
@@ -309,6 +316,10 @@ def _run(job: Job, connection: sa.Connection, work: Work, what: str) -> None:
 def _configure(job: Job, connection: sa.Connection, **more: Any) -> MigrationContext:
     context.configure(connection=connection, **options(job), **more)
     return context.get_context()
+
+
+def _name(work: Work) -> str:
+    return getattr(work, "__name__", "")
 
 
 def _script(current: MigrationContext) -> ScriptDirectory:

@@ -22,7 +22,7 @@ from harel_schema.introspect import Schema, Table, fold
 from harel_schema.migrate.connect import raw
 from harel_schema.names import version_table
 from harel_schema.revisions import identifiers, statements
-from harel_schema.tables import metadata
+from harel_schema.tables import shared_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from harel_schema.introspect import Index
 
 __all__ = ["Shapes"]
+
+# Differences that an error names, and characters of each.
+_SHOWN, _LONG = 3, 120
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Shapes:
         self._prefix = prefix
         self._chain = identifiers(script)
         self._known: dict[str, Schema] = {}
-        self._owned = frozenset(fold(name) for name in metadata(prefix).tables)
+        self._owned = frozenset(fold(name) for name in shared_metadata(prefix).tables)
 
     def there(self, connection: sa.Connection, revision: str | None) -> tuple[str, ...]:
         """Return the later revisions whose additions the database has, though its row says less.
@@ -76,7 +79,13 @@ class Shapes:
             if (lines := self._nearest(name, additions[name], later, live))
         ]
         if wrong:
-            raise _mismatch(self._prefix, wrong)
+            lines = tuple(line for each in wrong for line in each)
+            raise SchemaMismatch(
+                f"the tables of the prefix {self._prefix} have the shape of no revision: "
+                f"{_first(lines)}",
+                differences=lines,
+                remedy="mend what `harel-schema check` names, or move the tables away",
+            )
         return tuple(present)
 
     def present(self, connection: sa.Connection) -> tuple[str, ...]:
@@ -114,7 +123,7 @@ class Shapes:
         lines = self.differences(connection, revision)
         if lines:
             raise SchemaMismatch(
-                f"the tables have not the shape of {revision or 'base'}: {lines[0]}{_more(lines)}",
+                f"the tables have not the shape of {revision or 'base'}: {_first(lines)}",
                 differences=lines,
                 remedy="stamp another revision, or --force it (alembic: -x force=true)",
             )
@@ -132,7 +141,7 @@ class Shapes:
         if missing:
             raise SchemaMismatch(
                 f"{version_table(self._prefix)} says {revision}, "
-                f"but {missing[0]} is not there{_more(missing)}",
+                f"but there is no {_first(missing, ', ')}",
                 differences=tuple(missing),
                 remedy="mend what `harel-schema check` names, "
                 "or `harel-schema stamp` the revision that is true",
@@ -157,7 +166,7 @@ class Shapes:
         lines = tuple(f"{name} is {taken[name]}" for name in sorted(needed & taken.keys()))
         if lines:
             raise SchemaMismatch(
-                f"a name that the upgrade needs is taken: {'; '.join(lines)}",
+                f"a name that the upgrade needs is taken: {_first(lines)}",
                 differences=lines,
                 remedy="rename or drop what has the name, or use another --prefix",
             )
@@ -248,21 +257,18 @@ def _lines(want: Schema, found: Schema) -> tuple[str, ...]:
     return tuple(map(str, schema_differences(want, found)))
 
 
-def _more(lines: Sequence[str]) -> str:
-    return f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+def _first(lines: Sequence[str], between: str = "; ") -> str:
+    """Return the first of many lines, as far as one line takes them, and how many more there are.
+
+    All of them are in `SchemaMismatch.differences`.
+    """
+    shown = [line if len(line) <= _LONG else f"{line[:_LONG]}…" for line in lines[:_SHOWN]]
+    more = len(lines) - len(shown)
+    return between.join(shown) + (f" (and {more} more)" if more else "")
 
 
 def _with_rows(table: str, rows: int) -> str:
     return f"{table} ({rows:,} {'row' if rows == 1 else 'rows'})"
-
-
-def _mismatch(prefix: str, wrong: Iterable[tuple[str, ...]]) -> SchemaMismatch:
-    lines = tuple(line for each in wrong for line in each)
-    return SchemaMismatch(
-        f"the tables of the prefix {prefix} have the shape of no revision: {'; '.join(lines)}",
-        differences=lines,
-        remedy="mend them, or move them away, and run it again",
-    )
 
 
 def _count(connection: sa.Connection, table: str) -> int:

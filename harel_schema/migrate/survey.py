@@ -1,17 +1,20 @@
-"""Looking for tables of harel before 0.7 in a live database."""
+"""Looking at what a live database holds that is not for a revision to change."""
 
 from __future__ import annotations
 
 import logging
+import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harel_schema import introspect
+from harel_schema.drift.unfinished import unfinished
 from harel_schema.errors import MigrationError
 from harel_schema.introspect import fold, quote
 from harel_schema.migrate import adoption
 from harel_schema.migrate.adoption import Adoption, Contents
 from harel_schema.names import prefix_argument
+from harel_schema.tables import shared_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from harel_schema import dbapi
     from harel_schema.introspect import Schema
 
-__all__ = ["refuse", "snapshot", "survey"]
+__all__ = ["refuse", "refuse_unversioned", "snapshot", "survey"]
 
 log = logging.getLogger("harel_schema.migrate")
 
@@ -61,6 +64,25 @@ def refuse(connection: dbapi.Connection, prefix: str) -> None:
         f"{where} has the tables of harel before 0.7: {', '.join(old for old, _ in found.renamed)}",
         remedy=f"take them over with `harel-schema adopt{prefix_argument(prefix)}`",
     )
+
+
+def refuse_unversioned(connection: dbapi.Connection, prefix: str, *, down: bool) -> None:
+    """Raise `MigrationError` for half a copy or move, which must not become a database.
+
+    With `down` also for tables of which no row says at which revision they are.
+    """
+    where = connection.target
+    found = introspect.read(connection, prefix=prefix)
+    said = unfinished(lambda sql: connection.execute(sql).fetchall(), found, prefix)
+    option = prefix_argument(prefix)
+    if said.half is not None:
+        finish = said.finish(shlex.quote(str(where))) + option
+        raise MigrationError(f"{where} is {said.half}", remedy=f"finish that: {finish}")
+    if down and any(found.table(name) for name in shared_metadata(prefix).tables):
+        raise MigrationError(
+            f"{where} has no revision from which to go back",
+            remedy=f"take its tables over first: harel-schema upgrade {where}{option}",
+        )
 
 
 def _contents(connection: dbapi.Connection, names: tuple[str, ...]) -> dict[str, Contents]:

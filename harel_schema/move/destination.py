@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from harel_schema.drift.ours import without_move
+from harel_schema.drift.unfinished import fence_address
 from harel_schema.errors import IntegrityError, OperationalError, TransferError
-from harel_schema.move.statements import Mark, drop_triggers, fence_address, made_by_move
+from harel_schema.move.statements import Mark, drop_triggers, made_by_move
 from harel_schema.transfer.state import identity
 
 if TYPE_CHECKING:

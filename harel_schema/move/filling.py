@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harel_schema.drift.ours import without_move
 from harel_schema.errors import TransferError
-from harel_schema.introspect import fold, quote
+from harel_schema.introspect import fold
 from harel_schema.move.destination import Destination
 from harel_schema.move.statements import guard
 from harel_schema.transfer import state
@@ -87,7 +87,7 @@ class Filling(Job):
         super().run(action)
 
     def _guards(self) -> list[Query]:
-        return guard(self._options.prefix, self.fenced, str(self._source.target))
+        return guard(self._options.prefix, self.fenced, state.identity(self._source.target))
 
     def _read_schema(self) -> Schema:
         return without_move(super()._read_schema(), self._options.prefix)
@@ -113,9 +113,7 @@ class Filling(Job):
         return super()._decide(dest)
 
     def _begin(self, dest: Database, ledger: Ledger, *, replace: bool) -> None:
-        version = self._contents.version_table
-        work = [Query(f"DELETE FROM {quote(version.name)}")] if version else []  # noqa: S608
-        self.dest.along([*work, *self._guards()])
+        self.dest.along(self._guards())
         super()._begin(dest, ledger, replace=replace)
 
     def _finish(self, dest: Database, ledger: Ledger, sequence_rows: list[Row]) -> None:

@@ -117,7 +117,7 @@ class _Move:
                 schema = database.schema(prefix)
                 at_source = standing(database, schema, prefix)
                 self._check_source(at_source)
-                self._contents = own_contents(self._source, without_move(schema, prefix), prefix)
+                self._contents = own_contents(database, without_move(schema, prefix), prefix)
                 with self._looking_at_dest() as found:
                     at_dest = self._look(found)
                     if at_source.moved_to is not None:

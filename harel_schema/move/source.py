@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harel_schema import dbapi, introspect
 from harel_schema.drift.ours import without_move
+from harel_schema.drift.unfinished import fence_address
 from harel_schema.errors import BusyError, ConnectionLost, Error, ProgrammingError, TransferError
 from harel_schema.introspect import fold, quote
 from harel_schema.move.statements import (
@@ -14,7 +15,6 @@ from harel_schema.move.statements import (
     Mark,
     drop_triggers,
     fence,
-    fence_address,
     made_by_move,
 )
 from harel_schema.names import change_log, move_table, version_table

@@ -15,9 +15,9 @@ from harel_schema.introspect import fold, quote
 from harel_schema.names import (
     change_log,
     fence_trigger,
+    guard_text,
     log_trigger,
     move_table,
-    moved_address,
     moved_text,
 )
 from harel_schema.transfer.layout import Query
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harel_schema.introspect import Schema
     from harel_schema.transfer.layout import Layout
 
-__all__ = ["ChangeLog", "Mark", "drop_triggers", "fence", "fence_address", "guard", "made_by_move"]
+__all__ = ["ChangeLog", "Mark", "drop_triggers", "fence", "guard", "made_by_move"]
 
 _EVENTS = ("insert", "update", "delete")
 
@@ -193,7 +193,7 @@ def fence(prefix: str, tables: Iterable[str], address: str) -> list[Query]:
 
 def guard(prefix: str, tables: Iterable[str], source: str) -> list[Query]:
     """Refuse every write to `tables` that is not the move's own, while it is not finished."""
-    answer = _text(f"the move from {source} to here is not finished")
+    answer = _text(guard_text(source))
     mark = quote(move_table(prefix))
     ours = f"EXISTS (SELECT 1 FROM {mark} WHERE writing = 1)"  # noqa: S608
     body = f"WHEN NOT {ours} BEGIN SELECT RAISE(ABORT, {answer}); END"
@@ -218,16 +218,3 @@ def made_by_move(schema: Schema, prefix: str, *, fences: bool) -> list[str]:
 def drop_triggers(names: Iterable[str]) -> list[Query]:
     """Drop triggers."""
     return [Query(f"DROP TRIGGER IF EXISTS {quote(name)}") for name in names]
-
-
-def fence_address(schema: Schema, prefix: str) -> str | None:
-    """Return where a database was moved to; None when it has no fence."""
-    begin = fold(fence_trigger(prefix))
-    for table in schema.tables:
-        for trigger in table.triggers:
-            if fold(trigger.name).startswith(begin):
-                _, _, literal = trigger.sql.partition("RAISE(ABORT, '")
-                address = moved_address(literal.rpartition("')")[0].replace("''", "'"))
-                if address is not None:
-                    return address
-    return None

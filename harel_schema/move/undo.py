@@ -6,11 +6,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from harel_schema.dbapi.waiting import PATIENCE
+from harel_schema.drift.unfinished import fence_address
 from harel_schema.errors import DatabaseError, TransferError
 from harel_schema.move.destination import Destination, standing
 from harel_schema.move.model import AbortReport, UnfenceReport
 from harel_schema.move.source import Source
-from harel_schema.move.statements import fence_address
 from harel_schema.names import DEFAULT_PREFIX, check_prefix
 from harel_schema.target import Target
 from harel_schema.transfer import state

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harel_schema.names import one_line
+from harel_schema.report.fixes import fix_command
 from harel_schema.report.words import painted
 
 if TYPE_CHECKING:
@@ -21,16 +22,22 @@ def drift_text(report: Comparison, *, color: bool = False) -> str:
 
     `color` is for a terminal.
     """
-    lines = [line for each in report.counted for line in difference_lines(each, color=color)]
+    lines = [
+        line
+        for each in report.counted
+        for line in difference_lines(each, fix_command(each, report), color=color)
+    ]
     lines += [f"{painted('note', _CYAN, color=color)}: {note}" for note in report.notes]
     verdict = painted(report.verdict, _RED if report.drift else _GREEN, color=color)
     return "\n".join([*lines, f"{report.databases}: {verdict}"])
 
 
-def difference_lines(difference: Difference, *, color: bool = False) -> list[str]:
-    """Return the line of a difference, and one with what mends it."""
+def difference_lines(
+    difference: Difference, fix: str | None = None, *, color: bool = False
+) -> list[str]:
+    """Return the line of a difference, and one with what mends it, or with `fix`."""
     kind, _, rest = str(difference).partition(" ")
     lines = [f"{painted(kind, _RED, color=color)} {rest}"]
-    if difference.fix:
-        lines.append(f"  {painted('fix', _GREEN, color=color)}: {one_line(difference.fix)}")
+    if fix := fix or difference.fix:
+        lines.append(f"  {painted('fix', _GREEN, color=color)}: {one_line(fix)}")
     return lines

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["fix_command", "fix_plan"]
 
+# Stands for the database, where it is not the last word of a command.
+_TARGET: Final = " TARGET"
 _DROPS: Final = re.compile(r"DROP TABLE|ALTER TABLE .* DROP COLUMN")
 
 
@@ -56,4 +58,6 @@ def fix_command(difference: Difference, report: Comparison) -> str:
     if not fix.startswith("harel-schema "):
         return fix
     option = prefix_argument(report.prefix)
+    if _TARGET in fix:
+        return one_line(fix.replace(_TARGET, f" {shlex.quote(report.target)}") + option)
     return one_line(f"{fix.removesuffix(option)} {shlex.quote(report.target)}{option}")

@@ -141,7 +141,7 @@ class Job:
         self._contents: Contents = (
             all_contents(source, schema, options.prefix)
             if options.all_tables
-            else own_contents(source.target, schema, options.prefix)
+            else own_contents(source, schema, options.prefix)
         )
         everything = options.all_tables
         broken = preflight.check_sound(source, schema.tables, foreign_keys=everything)
@@ -270,6 +270,8 @@ class Job:
             work += self._contents.clear(found, self._options.prefix)
             found = Schema()
         work += self._contents.create(found)
+        # A store that opened half a copy would take it for the whole.
+        work += self._contents.unversion()
         name = state.identity(self._source.target)
         work += ledger.begin(name, self._contents.names, run)
         dest.transact(work, lambda: ledger.begun(run))

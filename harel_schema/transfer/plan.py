@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harel_schema import drift
-from harel_schema.drift.ours import internal_tables
+from harel_schema.drift.ours import internal_tables, without_move
+from harel_schema.drift.unfinished import Unfinished, unfinished
 from harel_schema.errors import SchemaMismatch, TransferError
 from harel_schema.introspect import Schema, fold, quote
-from harel_schema.names import change_log, ledger_name, move_table, version_table
+from harel_schema.names import change_log, ledger_name, move_table, prefix_argument, version_table
 from harel_schema.transfer.fulltext import as_tables, check_copyable, full_text
 from harel_schema.transfer.layout import Query
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harel_schema.introspect import Table, Trigger
-    from harel_schema.target import Target
     from harel_schema.transfer.database import Database
     from harel_schema.transfer.fulltext import FullText
 
@@ -62,12 +63,17 @@ class Contents:
         made += [(trigger.name, trigger.sql) for trigger in _triggers(self.schema)]
         work = [Query(sql) for name, sql in made if fold(name) not in there]
         work += [query for each in self.full_text for query in each.complete()]
+        work += self.unversion()
         if self.version_table is not None:
             name = quote(self.version_table.name)
-            work.append(Query(f"DELETE FROM {name}"))  # noqa: S608
             insert = f"INSERT INTO {name} (version_num) VALUES (?)"  # noqa: S608
             work += [Query(insert, (version,)) for version in self.versions]
         return work
+
+    def unversion(self) -> list[Query]:
+        """Empty the version table."""
+        table = self.version_table
+        return [] if table is None else [Query(f"DELETE FROM {quote(table.name)}")]  # noqa: S608
 
     def clear(self, found: Schema, prefix: str) -> list[Query]:
         """Drop what `found` has of the same names, and of harel's tables of any revision."""
@@ -110,15 +116,18 @@ def part(schema: Schema, tables: Iterable[str], views: Iterable[str]) -> Schema:
     )
 
 
-def own_contents(source: Target, schema: Schema, prefix: str) -> Contents:
+def own_contents(source: Database, schema: Schema, prefix: str) -> Contents:
     """Return harel's tables, the transport's among them, of a database at a known revision.
 
-    Raises `SchemaMismatch` when they are not what their revision promises.
+    Raises `TransferError` for one that is half a copy, and `SchemaMismatch` when its tables are
+    not what their revision promises.
     """
-    found = drift.check_schema(schema, prefix=prefix)
+    said = _whole(source, schema, prefix)
+    found = drift.check_schema(schema, prefix=prefix, said=said)
+    target = source.target
     if not any(schema.table(name) for name in own_names(prefix)):
         raise TransferError(
-            f"{source} holds no tables of the prefix {prefix!r}", remedy="check --prefix"
+            f"{target} holds no tables of the prefix {prefix!r}", remedy="check --prefix"
         )
     if found:
         counted = [str(each) for each in found if each.counts]
@@ -126,11 +135,20 @@ def own_contents(source: Target, schema: Schema, prefix: str) -> Contents:
         fix = next((each.fix for each in found if each.counts), None)
         command = fix == "harel-schema upgrade"
         raise SchemaMismatch(
-            f"{source}: {counted[0]}{more}",
+            f"{target}: {counted[0]}{more}",
             differences=tuple(counted),
-            remedy=f"run {fix} {source}" if command else f"see harel-schema check {source}",
+            remedy=f"run {fix} {target}" if command else f"see harel-schema check {target}",
         )
     return _contents(schema, own_names(prefix), prefix, views=False)
+
+
+def _whole(source: Database, schema: Schema, prefix: str) -> Unfinished:
+    """Return what a source says of other copies and moves; refuse half of one."""
+    said = unfinished(lambda sql: source.query(Query(sql)), schema, prefix)
+    if said.half is not None:
+        finish = said.finish(shlex.quote(str(source.target))) + prefix_argument(prefix)
+        raise TransferError(f"{source.target} is {said.half}", remedy=f"finish that: {finish}")
+    return said
 
 
 def own_names(prefix: str) -> list[str]:
@@ -142,8 +160,11 @@ def own_names(prefix: str) -> list[str]:
 def all_contents(source: Database, schema: Schema, prefix: str) -> Contents:
     """Return everything in a database that is not its own bookkeeping.
 
-    Raises `TransferError` for a virtual table whose rows no INSERT brings back.
+    What a move has added to it is left out. Raises `TransferError` for half a copy, and for a
+    virtual table whose rows no INSERT brings back.
     """
+    _whole(source, schema, prefix)
+    schema = without_move(schema, prefix)
     indexes = full_text(source, schema)
     check_copyable(source.target, schema, indexes)
     schema = as_tables(schema, indexes)

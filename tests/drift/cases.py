@@ -14,11 +14,9 @@ RENAMED_INDEX = (
 )
 FENCE = (
     "CREATE TRIGGER harel_fence_outbox_insert BEFORE INSERT ON harel_outbox"
-    " BEGIN SELECT RAISE(ABORT, 'moved to http://x'); END"
+    " BEGIN SELECT RAISE(ABORT, 'stop'); END"
 )
-FENCE_BODY = (
-    "before insert on harel_outbox for each row begin select raise(abort, 'moved to http://x'); end"
-)
+FENCE_BODY = "before insert on harel_outbox for each row begin select raise(abort, 'stop'); end"
 
 # table, old text, new text, kind, the place, expected, found
 REDEFINED = [

@@ -12,6 +12,8 @@ from harel.engine.schema import sql_schema
 from harel_schema import dbapi, migrate
 from harel_schema.errors import MigrationError, SchemaMismatch, TargetError, UnknownRevision
 from harel_schema.migrate import Current
+from harel_schema.sql import TABLES
+from harel_schema.target import Target
 from tests.migrations.conftest import CHAIN, HEAD
 
 
@@ -288,6 +290,9 @@ LIES = {
 @pytest.mark.parametrize(
     "verb",
     [
+        lambda target: migrate.upgrade(target, "0001"),
+        lambda target: migrate.downgrade(target, "0002"),
+        lambda target: migrate.stamp(target, "0002"),
         migrate.plan,
         migrate.upgrade,
         lambda target: migrate.downgrade(target, "base"),
@@ -299,7 +304,7 @@ def test_a_version_row_that_lies_is_named(verb, damage, database):
     migrate.upgrade(database.target, "0002")
     database.rows(damage)
     before = database.fingerprint()
-    says = rf"says 0002, but {LIES[damage]} is not there; mend what `harel-schema check` names"
+    says = rf"says 0002, but there is no {LIES[damage]}; mend what `harel-schema check` names"
     with pytest.raises(SchemaMismatch, match=says) as caught:
         verb(database.target)
     assert "\n" not in str(caught.value)
@@ -310,7 +315,50 @@ def test_a_stamp_that_lied_is_mended_by_a_true_one(database):
     """Stamped head over the tables of 0001, a downgrade says so; the true stamp leads on."""
     migrate.upgrade(database.target, "0001")
     migrate.stamp(database.target, HEAD, force=True)
-    with pytest.raises(SchemaMismatch, match=r"says .* but harel_definitions is not there \(and "):
+    with pytest.raises(SchemaMismatch, match=r"says .* but there is no harel_definitions, "):
         migrate.downgrade(database.target, "0003")
     migrate.stamp(database.target, "0001")
     assert migrate.upgrade(database.target).after == HEAD
+
+
+@pytest.mark.parametrize(
+    ("verb", "revision"),
+    [
+        (migrate.upgrade, "nope"),
+        (migrate.upgrade, "+9"),
+        (migrate.upgrade, ""),
+        (migrate.plan, "0001:0002"),
+        (migrate.downgrade, "-9"),
+        (migrate.downgrade, "0003"),
+        (migrate.stamp, "nope"),
+    ],
+)
+def test_a_revision_that_no_step_leads_to_is_refused_in_our_words(verb, revision, database):
+    """One line with the database, what was asked, and the command that lists the revisions."""
+    migrate.upgrade(database.target, "0002")
+    with pytest.raises(MigrationError) as caught:
+        verb(database.target, revision)
+    assert str(caught.value).startswith(f"{Target.parse(database.target)} cannot be ")
+    assert f"{revision!r}" in caught.value.message
+    assert caught.value.remedy == "`harel-schema history` lists the revisions"
+
+
+@pytest.mark.parametrize("revision", ["base", "0001", "-1"])
+def test_tables_without_a_revision_are_not_taken_back(revision, database):
+    """Where harel made the tables there is no step to undo: they are to be taken over first."""
+    migrate.upgrade(database.target)
+    database.rows("DROP TABLE harel_alembic_version")
+    before = database.fingerprint()
+    with pytest.raises(MigrationError, match="has no revision from which to go back; take its"):
+        migrate.downgrade(database.target, revision)
+    assert database.fingerprint() == before
+
+
+def test_many_differences_are_one_readable_line(database):
+    """A shape of no revision: three differences, how many more, and the command for all of them."""
+    database.rows(*(f"CREATE TABLE harel_{name} ({'x' * 500})" for name in TABLES))
+    with pytest.raises(SchemaMismatch) as caught:
+        migrate.upgrade(database.target)
+    assert len(str(caught.value)) < 600
+    assert len(caught.value.differences) > 9
+    assert " more); mend what `harel-schema check` names" in str(caught.value)

@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from harel.engine.store import SqliteStore
 
-from harel_schema import AsyncLibsqlStore, LibsqlStore, StoreMoved, drift, harel
+from harel_schema import AsyncLibsqlStore, LibsqlStore, StoreMoved, drift, harel, migrate
 from harel_schema.drift import Kind
-from harel_schema.errors import IntegrityError, StoreError, TransferError
+from harel_schema.errors import IntegrityError, MigrationError, StoreError, TransferError
 from harel_schema.models import Execution
 from harel_schema.move import abort, move, unfence
 from harel_schema.target import Target
@@ -262,13 +262,60 @@ def test_half_a_destination_is_of_no_use(source, dest):
         if str(dest).endswith(".db"):
             with closing(sqlite3.connect(dest)) as connection:
                 for table in contents(dest).keys() - {"sqlite_sequence", "harel_move"}:
-                    with pytest.raises(sqlite3.IntegrityError, match=r"from source\.db to here is"):
+                    with pytest.raises(sqlite3.IntegrityError, match=rf"from {source} to here is"):
                         connection.execute(f"INSERT INTO {table} DEFAULT VALUES")
         seen.append({found.kind for found in drift.check(dest)})
 
     move(source, dest, progress=during("catch up", look))
-    assert seen == [{Kind.LEFTOVER_FENCE, Kind.LEFTOVER_MOVE, Kind.VERSION_MISSING}]
+    assert seen == [{Kind.LEFTOVER_MOVE, Kind.VERSION_MISSING}]
     assert not drift.check(dest).differences
+
+
+@pytest.mark.parametrize(
+    ("phase", "number"), [("copy", 0), ("catch up", 0), ("switch", 2), ("switch", 3)]
+)
+def test_check_says_what_a_stopped_move_has_left(source, dest, phase, number):
+    """At either end one line, which names the other one, and the command that mends it."""
+    with pytest.raises(Stop):
+        move(source, dest, progress=stopping_at(phase, number))
+    here, there = drift.check(source), drift.check(dest)
+    (mine,) = here
+    if (phase, number) == ("switch", 3):
+        assert (mine.kind, mine.fix) == (Kind.LEFTOVER_FENCE, None)
+        assert mine.found.startswith(f"a fence: moved to {dest}; `harel-schema move` again ")
+    else:
+        assert (mine.kind, mine.found) == (
+            Kind.LEFTOVER_MOVE,
+            f"an unfinished move to {dest}: run it again, or give it up",
+        )
+        assert mine.fix == f"harel-schema move TARGET {dest} --abort"
+    version, move_into = there
+    assert (version.kind, version.fix) == (Kind.VERSION_MISSING, None)
+    assert move_into.found == f"the destination of an unfinished move from {source}"
+    assert move_into.fix == f"harel-schema move {source} TARGET"
+    for verb in (migrate.upgrade, migrate.adopt, lambda end: migrate.stamp(end, "head")):
+        with pytest.raises(MigrationError, match=r"an unfinished move from .*; finish that: "):
+            verb(dest)
+    assert drift.check(dest) == there
+
+
+def test_the_tables_of_an_application_follow(source, dest):
+    """A copy of all tables of a moved database brings the others, and nothing of the fence."""
+    edit(source, "CREATE TABLE app (x)", "INSERT INTO app VALUES (1), (2)")
+    move(source, dest)
+    report = copy(source, dest, all_tables=True, merge=True)
+    assert report.written == 2
+    assert contents(dest) == contents(source)
+    assert not [name for kind, name, *_ in definitions(dest) if kind == "trigger"]
+
+
+def test_a_copy_of_all_tables_during_a_move_has_no_trace_of_it(source, dest, tmp_path):
+    """The change log and its triggers stay with the source."""
+    before = definitions(source)
+    with pytest.raises(Stop):
+        move(source, dest, progress=stopping_at("catch up"))
+    copy(source, tmp_path / "third.db", all_tables=True)
+    assert definitions(tmp_path / "third.db") == before
 
 
 def test_half_a_destination_cannot_be_reopened_or_moved(source, dest):

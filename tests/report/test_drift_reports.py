@@ -300,7 +300,7 @@ def test_a_plan_that_is_run_mends_all_it_promises(tmp_path: Path) -> None:
             ALTER TABLE harel_outbox RENAME TO queue_of_old;
             CREATE TABLE harel_copy_ledger (a);
             CREATE TRIGGER harel_fence_insert_spawns BEFORE INSERT ON harel_spawns
-                BEGIN SELECT RAISE(ABORT, 'moved to x'); END;
+                BEGIN SELECT RAISE(ABORT, 'stop'); END;
             INSERT INTO harel_timers VALUES ('a', CAST('p' AS BLOB), 'soon');
         """)
         found = Comparison.of(check(path, data=True), "state.db", prefix="harel")

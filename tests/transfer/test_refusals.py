@@ -10,7 +10,7 @@ import pytest
 
 from harel_schema.errors import HarelSchemaError, SchemaMismatch, TargetError, TransferError
 from harel_schema.sql import REVISION
-from harel_schema.transfer import Limits, copy, preflight
+from harel_schema.transfer import copy, preflight
 from tests.transfer.support import contents, definitions, edit, fetch, make_source
 
 BAD_TEXT = "UPDATE harel_trace SET entry = CAST(x'41ff' AS TEXT) WHERE idx IN (3, 5)"
@@ -89,19 +89,6 @@ def test_a_drifted_source_is_refused(source, dest):
 def test_a_source_of_another_prefix_is_refused(source, dest):
     """A source without such tables is refused, and the message names the prefix."""
     refused(source, dest, "no tables of the prefix 'other'", prefix="other")
-
-
-def test_half_a_copy_is_no_source(source, target_file, dest):
-    """A destination of an unfinished copy is not copied on."""
-    half = target_file.with_name("half.db")
-
-    def stop(progress):
-        if progress.phase == "copy" and progress.rows_done > 20:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        copy(source, half, limits=Limits(rows=9), progress=stop)
-    refused(half, dest, "version-missing|leftover-ledger", SchemaMismatch)
 
 
 def test_other_rows_are_refused(source, dest, tmp_path):
