@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Fleet", "fleet_options", "named", "run"]
 
 _ERROR = 2
+# Characters. A device has no end.
+_LONGEST_LIST = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +227,19 @@ def _resolve(texts: Sequence[str], file: Path | None, auth_token: str | None) ->
 
 def _listed(file: Path, auth_token: str | None) -> Iterator[Target]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        with file.open(encoding="utf-8") as listed:
+            text = listed.read(_LONGEST_LIST + 1)
     except UnicodeDecodeError as error:
         raise TargetError(f"{file} is no text", remedy="list the databases, one a line") from error
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text and not text.startswith("#"):
+    if len(text) > _LONGEST_LIST:
+        raise TargetError(
+            f"{file} has more than {_LONGEST_LIST:,} characters",
+            remedy="list the databases, one a line, in several files",
+        )
+    for number, line in enumerate(text.splitlines(), 1):
+        name = line.strip()
+        if name and not name.startswith("#"):
             try:
-                yield resolve_target(text, auth_token)
+                yield resolve_target(name, auth_token)
             except TargetError as error:
                 raise TargetError(f"{file}, line {number}: {error}") from error

@@ -161,6 +161,13 @@ def test_namespaces_of_a_server(run, tmp_path: Path, monkeypatch, count: int) ->
     assert token not in ended.out + ended.err + document
 
 
+def test_a_list_without_an_end_is_refused(run) -> None:
+    """It is not read until the memory is full."""
+    code, out, err = run("current", "--targets", "/dev/zero")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: /dev/zero has more than 10,000,000 characters; list the ")
+
+
 def test_ctrl_c_reaches_processes_that_have_just_begun() -> None:
     """A terminal sends it to each of them: one line is said, by the first, and no traceback."""
     command = [sys.executable, "-m", "harel_schema", "upgrade", "a.db", "b.db", "--jobs", "2"]

@@ -48,6 +48,9 @@ DAMAGE = [
     "ALTER TABLE harel_trace ADD COLUMN more",
     "CREATE VIEW harel_copy_ledger AS SELECT 1",
     "CREATE TABLE harel_copy_ledger (tbl, lower, upper, count, digest, source)",
+    "UPDATE harel_copy_ledger SET upper = x'ff', digest = 'x', source = char(27)",
+    "UPDATE harel_move SET peer = char(10) || 'http://[', state = 'x', run = 7",
+    "UPDATE harel_move_log SET tbl = 'nobody', seq = -seq",
     "CREATE TABLE harel_move (a)",
     "CREATE TABLE harel_move_log (a)",
     "CREATE TRIGGER harel_fence_x AFTER DELETE ON harel_trace BEGIN SELECT RAISE(ABORT, 'no'); END",
@@ -133,13 +136,12 @@ DAMAGES: list[Callable[[Path, Any], None]] = [
 
 
 @st.composite
-def files(draw: Any, originals: Path, folder: Path) -> str:
+def files(draw: Any, originals: Path, folder: Path, *, pipes: bool = True) -> str:
     """Make a file in `folder`, mostly a damaged copy of one of `originals`; return its name."""
     name = f"{len(list(folder.iterdir()))}.db"
     path = folder / name
-    kind = draw(
-        st.sampled_from(["database"] * 20 + ["text", "directory", "loop", "pipe", "device"])
-    )
+    odd = ["text", "directory", "loop", "device", *["pipe"] * pipes]
+    kind = draw(st.sampled_from(["database"] * 20 + odd))
     match kind:
         case "database":
             shutil.copy(draw(st.sampled_from(sorted(originals.iterdir()))), path)
@@ -157,7 +159,7 @@ def files(draw: Any, originals: Path, folder: Path) -> str:
         case "pipe":
             os.mkfifo(path)
         case "device":
-            path.symlink_to("/dev/full")
+            path.symlink_to(draw(st.sampled_from(["/dev/full", "/dev/null"])))
     return name
 
 
@@ -192,7 +194,9 @@ def values(draw: Any, option: click.Parameter, originals: Path, folder: Path) ->
     if isinstance(option.type, click.Choice):
         known = list(option.type.choices)
     elif isinstance(option.type, click.Path):
-        known = ["out.json", "out.md", "no/such/out.json", str(draw(files(originals, folder)))]
+        # A pipe waits for its other end, here as with any program.
+        own = draw(files(originals, folder, pipes=False))
+        known = [own, own, own, "out.json", "out.md", "out.html", "no/such/out.json"]
     elif "revision" in option.opts[0]:
         known = ["head", "base", "0001", "0003", "+1", "-1"]
     elif "prefix" in option.opts[0]:
