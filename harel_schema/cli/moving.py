@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
 import click
 
 from harel_schema import move as moving
@@ -18,8 +21,28 @@ from harel_schema.cli.options import (
 )
 from harel_schema.cli.progress import progress_bar
 from harel_schema.cli.waits import wait_option
+from harel_schema.errors import HarelSchemaError
+from harel_schema.move.progress import Stage, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harel_schema.target import Target
 
 __all__ = ["move", "unfence"]
+
+_AGAIN: Final = "run the same command again, which {}, or with --abort, which {}"
+_STAGES: Final[dict[Stage, str]] = {
+    "not begun": "nothing was written",
+    "begun": "{source} is open and whole, {dest} cannot be opened yet; "
+    + _AGAIN.format("goes on", "gives the move up"),
+    "fenced": "{source} takes no more writes, {dest} holds every row and is not open yet; "
+    + _AGAIN.format("opens it", "opens {source} again"),
+    "moved": "the move is finished: {source} takes no more writes, {dest} is open",
+}
+_UNKNOWN: Final = _AGAIN.format("goes on where this one stopped", "gives the move up")
+# Seconds that an end may take to say how far a move is that was interrupted.
+_GLANCE: Final = 5.0
 
 
 @click.command(short_help="Move the rows while workers go on, then stop the old place.")
@@ -58,7 +81,7 @@ def move(
         given_up = moving.abort(first, second, prefix=prefix, timeout=timeout)
         output.result(given_up, report.abort_text(given_up))
         return
-    with progress_bar(output) as progress:
+    with progress_bar(output) as progress, _told(first, second, prefix):
         result = moving.move(
             first,
             second,
@@ -69,6 +92,19 @@ def move(
             progress=progress,
         )
     output.result(result, report.move_text(result), rows=result.rows)
+
+
+@contextmanager
+def _told(source: Target, dest: Target, prefix: str) -> Iterator[None]:
+    """Say what an interrupt means: both ends are asked."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        try:
+            text = _STAGES[stage(source, dest, prefix=prefix, timeout=_GLANCE)]
+        except HarelSchemaError:
+            text = _UNKNOWN
+        raise KeyboardInterrupt(text.format(source=source, dest=dest)) from None
 
 
 @click.command(short_help="Let workers write again to a database that was moved.")

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from harel_schema import cli
+from harel_schema.transfer import copy
 from tests.transfer.support import contents, definitions, make_source
 
 
@@ -84,12 +85,66 @@ def test_abort_is_told(run, source, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("harel_schema.move.job.compare_tables", interrupted)
         code, out, err = run("move", source, "dest.db")
-    assert (code, out, err.strip()) == (130, "", "error: interrupted")
+    assert (code, out) == (130, "")
+    assert err.strip().startswith("error: interrupted; source.db is open and whole, ")
     assert definitions(source) != before
     code, out, _ = run("move", source, "dest.db", "--abort")
     assert (code, out.splitlines()[0]) == (0, "source.db: without a trace of the move")
     assert definitions(source) == before
     assert run("move", source, "dest.db", "--abort")[1] == "source.db: no move to give up\n"
+
+
+OPEN = "{0} is open and whole, {1} cannot be opened yet; {2} goes on, {3} gives the move up"
+STAGES = {
+    "source.Source.install": "nothing was written",
+    "catchup._compare": OPEN,
+    "source.Source.fence": OPEN,
+    "destination.Destination.publish": "{0} takes no more writes, {1} holds every row and is not "
+    "open yet; {2} opens it, {3} opens {0} again",
+    "switching.Switched": "the move is finished: {0} takes no more writes, {1} is open",
+}
+
+
+@pytest.fixture(params=["there", "back"])
+def ends(request, source, sqld_url):
+    """Return a file and a server, or a server and a file."""
+    if request.param == "there":
+        return "source.db", sqld_url
+    copy(source, sqld_url)
+    return sqld_url, "back.db"
+
+
+@pytest.mark.parametrize("place", STAGES)
+def test_an_interrupt_says_how_far_both_ends_are(run, ends, source, place):
+    """Ctrl-C at any moment: what holds at either end then, and what goes on from there."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"harel_schema.move.{place}", interrupted)
+        code, out, err = run("move", *ends)
+    again = "run the same command again, which", "or with --abort, which"
+    said = STAGES[place].format(*ends, *again)
+    assert (code, out, err.strip()) == (130, "", f"error: interrupted; {said}")
+    assert run("move", *ends)[0] == 0
+    assert contents(ends[1]) == contents(source)
+
+
+def test_an_interrupt_while_a_server_is_gone(run, source, sqld, monkeypatch):
+    """When an end cannot be asked, the line says what holds in any case."""
+
+    def interrupted(*_, **__):
+        sqld.kill()
+        raise KeyboardInterrupt
+
+    copy(source, sqld.url)
+    monkeypatch.setattr("harel_schema.move.job.compare_tables", interrupted)
+    code, _, err = run("move", sqld.url, "back.db")
+    assert code == 130
+    assert (
+        "run the same command again, which goes on where this one stopped, or with --abort" in err
+    )
 
 
 @pytest.mark.parametrize(
