@@ -127,10 +127,16 @@ def prepare(sql: Statements, database: str, *, create: bool) -> Opening:
             raise
         # Empty, or made by harel itself: the next read tells.
         found, versioned = (), False
-    revision = found[0][0] if found else None
-    if revision == REVISION:
+    revision, tables = found[0] if found else (None, 0)
+    if revision == REVISION and tables == len(TABLES):
         return
     missing = yield from _missing(sql)
+    if missing and found:
+        raise StoreError(
+            f"{database} says that it is at revision {revision} and has no table "
+            + ", ".join(missing),
+            remedy=f"see what `harel-schema check{prefix_argument(sql.prefix)}` says of it",
+        )
     if create and len(missing) == len(TABLES):
         yield from _create(sql, database)
         missing = yield from _missing(sql)

@@ -191,7 +191,12 @@ class Statements:
         "AND event IN (SELECT value FROM json_each(?)) ORDER BY seq"
     )
 
-    revision: str = _sql("SELECT version_num FROM {p}_alembic_version")
+    # And how many of `TABLES` there are: a row may promise what is not there.
+    revision: str = _sql(
+        "SELECT version_num, (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ("  # noqa: S608 - names of ours
+        + ", ".join(f"'{{p}}_{table}'" for table in TABLES)
+        + ")) FROM {p}_alembic_version"
+    )
     made: str = _sql("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
     tables: str = _sql(
         "SELECT name FROM sqlite_schema WHERE type = 'table' "

@@ -17,7 +17,7 @@ from harel_schema import LibsqlStore, StoreConflict
 from harel_schema.errors import StoreError, TargetError
 from harel_schema.models import Event, Execution
 from harel_schema.revisions import schema_sql
-from harel_schema.sql import REVISION, statements
+from harel_schema.sql import REVISION, TABLES, statements
 from tests.store.support import Opener, rows
 
 if TYPE_CHECKING:
@@ -122,6 +122,15 @@ def test_half_a_schema_is_refused(open_store) -> None:
     """Some of the tables are not completed behind the back of whoever owns them."""
     prepare(open_store, *store_schema("sqlite", "harel"), "DROP TABLE harel_trace")
     with pytest.raises(StoreError, match="no table harel_trace"):
+        open_store()
+
+
+@pytest.mark.parametrize("gone", [["harel_timers"], [f"harel_{table}" for table in TABLES]])
+def test_a_version_row_that_lies_is_one_error(open_store, gone) -> None:
+    """At head by its row and without its tables: named at the opening, and nothing is made."""
+    prepare(open_store, *schema_sql(), *(f"DROP TABLE {table}" for table in gone))
+    said = f"says that it is at revision {REVISION} and has no table {', '.join(gone)}; see what "
+    with pytest.raises(StoreError, match=f"{said}`harel-schema check`"):
         open_store()
 
 
