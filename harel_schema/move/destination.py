@@ -58,10 +58,9 @@ def standing(database: Database, schema: Schema, prefix: str) -> Standing:
     """Return what `database`, which has `schema`, says about moves."""
     moved_to = fence_address(schema, prefix)
     mark = Mark(prefix)
-    rows = database.query(mark.read()) if schema.table(mark.table) is not None else []
-    for role, peer, run, step, state in rows:
-        return Standing(role, peer, run, step, state, moved_to)
-    return Standing(moved_to=moved_to)
+    if schema.table(mark.table) is None:
+        return Standing(moved_to=moved_to)
+    return Standing(*mark.understood(database.query(mark.read()), database.target), moved_to)
 
 
 class Destination:

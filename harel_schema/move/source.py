@@ -122,17 +122,17 @@ class Source:
     def peer(self) -> str | None:
         """Return where the source is being moved to; None when no move runs.
 
-        Raises `TransferError` for the destination of a move.
+        Raises `TransferError` for the destination of a move, and for a mark that no move made.
         """
         if self.schema().table(self._mark.table) is None:
             return None
-        ((role, peer, *_),) = self._rows(self._mark.read())
+        role, peer, *_ = self._mark.understood(self._rows(self._mark.read()), self.target)
         if role != "source":
             raise TransferError(
                 f"{self.target} holds an unfinished move from {peer}",
                 remedy=f"finish it: harel-schema move {peer} {self.target}",
             )
-        return str(peer)
+        return peer
 
     def install(self, log: ChangeLog, peer: str, run: bytes, seen: Schema) -> None:
         """Begin to note changes, in a new log; `seen` is the schema that was looked at.

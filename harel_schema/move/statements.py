@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harel_schema.errors import TransferError
 from harel_schema.introspect import fold, quote
 from harel_schema.names import (
     change_log,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from harel_schema.introspect import Schema
+    from harel_schema.target import Target
     from harel_schema.transfer.layout import Layout
 
 __all__ = ["ChangeLog", "Mark", "drop_triggers", "fence", "guard", "made_by_move"]
@@ -163,6 +165,21 @@ class Mark:
     def read(self) -> Query:
         """Read role, peer, run, step and state."""
         return Query(f"SELECT role, peer, run, step, state FROM {self._name}")  # noqa: S608
+
+    def understood(
+        self, rows: Sequence[Sequence[object]], target: Target
+    ) -> tuple[str, str, bytes, int, str]:
+        """Return what `read` has found; `TransferError` for what no move has written."""
+        match rows:
+            case [["source" | "dest" as role, str(peer), bytes(run), int(step), str(state)]] if (
+                peer.isprintable()
+            ):
+                return role, peer, run, step, state
+        raise TransferError(
+            f"{target}: {self.table} does not hold what a move writes there",
+            remedy=f"when no move is at work, drop that table; harel-schema check {target} names "
+            "what else is left",
+        )
 
     def claim(self, run: bytes, step: int, state: str) -> list[Query]:
         """Begin transaction number `step` of `run`; fails when it is not its turn."""
