@@ -21,7 +21,7 @@ def connect(options: Options) -> Connection:
         driver=None if primary else options.driver,
         sync_url=primary.url if primary else None,
         sync_interval=options.sync_interval,
-        sync_timeout=options.request_timeout,
+        request_timeout=options.request_timeout,
         auth_token=primary.auth_token if primary else None,
         isolation_level=None,
         timeout=options.timeout,

@@ -35,7 +35,6 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     auth_token: Token | None = None,
     sync_url: str | None = None,
     sync_interval: float | None = None,
-    sync_timeout: float = PATIENCE,
     isolation_level: str | None = "IMMEDIATE",
     timeout: float = 5.0,
     request_timeout: float = PATIENCE,
@@ -45,15 +44,14 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
     """Open a database and return a `Connection`.
 
     With `sync_url`, the URL of a server, the file is an embedded replica of it: reads are local,
-    and all else goes to the server. `sync_interval` is how often it syncs by itself, in seconds,
-    and `sync_timeout` after how many seconds without progress a sync is given up.
+    and all else goes to the server. `sync_interval` is how often it syncs by itself, in seconds.
 
     `driver` is ``"sqlite3"``, ``"libsql"`` or ``"libsql_experimental"``. None takes the one that
     has the file open in this process, else ``"sqlite3"``, and ``"libsql"`` for the file of an
     embedded replica and for a schema that only libSQL understands. `timeout` is how many seconds
-    to wait for a lock; a server also waits on its own. `request_timeout` is how many seconds of
-    silence a server may answer with. `read_only` creates no file and refuses every
-    write. `isolation_level` is the mode in which a transaction begins before a statement that
+    to wait for a lock; a server also waits on its own. `request_timeout` is how many seconds a
+    server may be silent, or a sync make no progress. `read_only` creates no file and refuses
+    every write. `isolation_level` is the mode in which a transaction begins before a statement that
     changes something, or None.
 
     Raises `TargetError` for a database that cannot be named or opened, `InterfaceError` when
@@ -72,7 +70,7 @@ def connect(  # noqa: PLR0913 - promised, and all by keyword
         primary = Target.parse(sync_url, auth_token=auth_token)
         _check_replica(target, primary, driver, read_only=read_only)
         session = _replica(
-            target, primary, timeout=timeout, interval=sync_interval, silence=sync_timeout
+            target, primary, timeout=timeout, interval=sync_interval, silence=request_timeout
         )
     return Connection(
         session,

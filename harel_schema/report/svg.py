@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harel_schema.names import one_line
-from harel_schema.report.layout import End, arrange
-from harel_schema.report.layout import Line as Path
+from harel_schema.report.layout import End, Line, arrange
 from harel_schema.report.markup import element, px, to_xml
 from harel_schema.report.wires import wires
 from harel_schema.report.words import count, shortened, shown, verdict
@@ -101,7 +100,7 @@ def drawing(diagram: Diagram, *, heading: bool) -> Element:
     rows = [list(_rows(box)) for box in diagram.boxes]
     sizes = [_size(box, lines) for box, lines in zip(diagram.boxes, rows, strict=True)]
     at = {box.name: number for number, box in enumerate(diagram.boxes)}
-    plan = arrange(sizes, [_path(link, at, rows) for link in diagram.links])
+    plan = arrange(sizes, [_line(link, at, rows) for link in diagram.links])
     result = verdict(diagram.differences, diagram.revision)
     title = f"{one_line(diagram.target)}: {result}"
     below = list(_legend(diagram, others=heading))
@@ -263,9 +262,9 @@ def _wide(text: str, room: int | None = None) -> int:
 _CHILD, _PARENT = -4, 4
 
 
-def _path(link: Link, at: dict[str, int], rows: Sequence[Sequence[_Row]]) -> Path:
+def _line(link: Link, at: dict[str, int], rows: Sequence[Sequence[_Row]]) -> Line:
     child, parent = at[link.table], at[link.parent]
-    return Path(
+    return Line(
         End(child, _down(rows[child], link.columns[0]) + _CHILD),
         End(parent, _down(rows[parent], link.parent_columns[0]) + _PARENT),
     )

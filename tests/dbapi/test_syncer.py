@@ -75,7 +75,7 @@ def test_two_do_not_sync_one_file(primary, url, tmp_path):
 
 def test_a_silent_primary_stops_nobody(primary, sqld, url, tmp_path):
     """While it hangs other threads run and reads go on; the sync ends in time, and works later."""
-    options = {"sync_timeout": 0.6, "check_same_thread": False}
+    options = {"request_timeout": 0.6, "check_same_thread": False}
     with (
         closed(dbapi.connect(tmp_path / "r.db", sync_url=url, **options)) as replica,
         ThreadPoolExecutor(1) as pool,
