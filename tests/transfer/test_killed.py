@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from contextlib import suppress
 
 import pytest
 
+from harel_schema.testing import Server
 from harel_schema.transfer import copy
 from tests.transfer.support import contents, make_source
 
@@ -79,6 +81,48 @@ def test_killed_from_outside(ends, seed):
 def test_killed_from_outside_often(ends, seed):
     """As above, at many other moments."""
     check_killed(ends, seed)
+
+
+@pytest.fixture(params=[f"{a} to {b}" for a in ("file", "server") for b in ("file", "server")])
+def pair(request, tmp_path):
+    """Return the ends of a copy of either kind."""
+    first, second = request.param.split(" to ")
+    source, dest = make_source(tmp_path / "source.db", executions=5), tmp_path / "dest.db"
+    with Server(tmp_path / "server", admin=True, namespaces=True) as server:
+        if first == "server":
+            file, source = source, server.create_namespace("a")
+            copy(file, source)
+        yield source, server.create_namespace("b") if second == "server" else dest
+
+
+def check_steps(pair, stride):
+    """Kill a copy right before and right after its steps, and look at what is there then."""
+    arguments = [*map(str, pair), str(stride)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.transfer.killing", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    steps = list(map(json.loads, ended.stdout.splitlines()))
+    for found in steps:
+        # Nobody opens half a copy; what is opened is whole.
+        assert not found["opened"] or found["whole"], found
+        assert (found["rerun"], found["equal"], found["unchanged"]) == (0, True, True), found
+    assert [found["exit"] for found in steps] == [7] * (len(steps) - 1) + [0]
+    assert len(steps) * stride > 20
+
+
+def test_killed_around_some_steps(pair):
+    """Before or after a transaction: the rerun ends equal, and a third run changes nothing."""
+    check_steps(pair, 13)
+
+
+@pytest.mark.soak
+def test_killed_around_every_step(pair):
+    """Before and after each of them."""
+    check_steps(pair, 1)
 
 
 def test_a_disk_that_fills_up(tmp_path, sqld_url):
