@@ -11,7 +11,7 @@ from harel_schema.diagram.model import Box, Diagram, Line, Link
 from harel_schema.drift import Examined, Kind, examine
 from harel_schema.drift.ours import internal_tables
 from harel_schema.introspect import Column, Index, Trigger, fold
-from harel_schema.names import DEFAULT_PREFIX
+from harel_schema.names import DEFAULT_PREFIX, fence_trigger, log_trigger
 from harel_schema.target import Target
 
 if TYPE_CHECKING:
@@ -135,12 +135,19 @@ class _Picture:
         for index in _merged(want.indexes, got.indexes, said, "index"):
             yield _index(index, said["index", fold(index.name)])
         for trigger in _merged(want.triggers, got.triggers, said, "trigger"):
-            facts = _marks(said["trigger", fold(trigger.name)])
-            yield Line(kind="trigger", name=trigger.name, **facts)
+            marks = said["trigger", fold(trigger.name)] or self._of_a_move(trigger)
+            yield Line(kind="trigger", name=trigger.name, **_marks(marks))
         yield from _constraints(got)
         for each in rest:
             words = each.kind.value.replace("-", " ")
             yield Line(kind="constraint", name=words, **_marks([each]))
+
+    def _of_a_move(self, trigger: Trigger) -> list[Difference]:
+        """Return what is said once for all the triggers that a move has left."""
+        begins = fold(fence_trigger(self.prefix)), fold(log_trigger(self.prefix))
+        kinds = (Kind.LEFTOVER_FENCE, Kind.LEFTOVER_MOVE)
+        said = [each for each in self.counted if each.kind in kinds and each.table is None]
+        return said[:1] if fold(trigger.name).startswith(begins) else []
 
     def links(self) -> Iterator[Link]:
         """Yield the foreign keys, then the relations that no constraint declares."""
