@@ -124,6 +124,13 @@ class FaultyProxy:
         """Append `faults` for the requests to come."""
         self._faults.extend(faults)
 
+    def forget(self) -> None:
+        """Drop what is left of the script and what was recorded, for a test of many rounds."""
+        with self._lock:
+            self._faults.clear()
+            self.requests.clear()
+            self.responses.clear()
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from math import inf
@@ -197,6 +198,32 @@ def test_cut_at_every_byte_of_an_answer(proxy):
             left = Range("t", (byte,))
     assert size > 100
     assert fetch(proxy.url, "SELECT x FROM t ORDER BY x") == [(n,) for n in range(size + 1)]
+
+
+@pytest.mark.parametrize("way", [inf, -1], ids=["pages", "stream"])
+# All bytes of an answer of rows in the long tests, and 500 of the schema's.
+@pytest.mark.parametrize("most", [1, pytest.param(500, marks=pytest.mark.soak)])
+@pytest.mark.timeout(3600)
+def test_cut_at_any_byte_of_what_is_read(source, proxy, target_file, way, most):
+    """Each answer of a copy from a server may break off at any byte: the rows are all there."""
+    chance = random.Random(most)
+    edit(source, "DELETE FROM harel_trace", "DELETE FROM harel_executions WHERE id > 'e0003'")
+    copy(source, proxy.url)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "_FAR", way)
+        # How long another attempt is waited for is no part of what is tested.
+        patch.setattr(database, "_LONGEST_WAIT", 0.0)
+        before = len(proxy.responses)
+        copy(proxy.url, target_file)
+        sizes = list(map(len, proxy.responses[before:]))
+        for number, size in enumerate(sizes):
+            for byte in chance.sample(range(size + 1), min(most, size + 1)):
+                target_file.unlink()
+                proxy.forget()
+                proxy.script(*[Pass()] * number, Cut(byte))
+                copy(proxy.url, target_file)
+                assert contents(target_file) == contents(source), (number, byte)
+    assert len(sizes) > 9
 
 
 def test_reading_a_server_that_breaks_off(source, proxy, target_file, monkeypatch):
