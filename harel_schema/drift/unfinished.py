@@ -21,6 +21,7 @@ from harel_schema.names import (
     ledger_name,
     move_table,
     moved_address,
+    one_line,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def unfinished(
     if ask is not None:
         mark, ledger = move_table(prefix), ledger_name(prefix)
         for role, peer in _rows(ask, found, mark, ("role", "peer")):
-            said["moving_to" if role == "source" else "moved_from"] = str(peer)
+            said["moving_to" if role == "source" else "moved_from"] = one_line(str(peer))
         for table, source in _rows(ask, found, ledger, ("tbl", "source")):
             if table == "":
                 said["copied_from"] = str(source)

@@ -88,7 +88,7 @@ def test_a_sample_of_edits_is_judged_as_sqlite_judges_them(name):
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_edit_is_judged_as_sqlite_judges_it(name):
     """All edits of every statement: tens of thousands, of which thousands are valid."""
