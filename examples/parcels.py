@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -139,21 +140,22 @@ class Service:
     def take_from_queue(self, path: Path, happening: Happening) -> None:
         """Send the event through harel's transport in the same file, and work the queue off."""
         self.now = MORNING + MINUTE * happening.minute
-        queue = SqliteTransport(path, lambda: self.now)
-        sender = DistributedRunner(
-            self.store, queue, self.definitions, clock=lambda: self.now, trace=True
-        )
-        sender.send(happening.parcel, happening.event)
-        worker = sender.worker()
-        while worker.step():
-            pass
+        with closing(SqliteTransport(path, lambda: self.now)) as queue:
+            sender = DistributedRunner(
+                self.store, queue, self.definitions, clock=lambda: self.now, trace=True
+            )
+            sender.send(happening.parcel, happening.event)
+            worker = sender.worker()
+            while worker.step():
+                pass
 
 
 def first_day(path: Path) -> None:
     """Write a file on which some parcels are done, some wait, and two were left half handled."""
-    service = Service(SqliteStore(path))
-    service.live(FIRST_DAY)
-    service.take_from_queue(path, QUEUED)
+    with closing(SqliteStore(path)) as store:
+        service = Service(store)
+        service.live(FIRST_DAY)
+        service.take_from_queue(path, QUEUED)
     for number in range(len(KILLED)):
         command = [sys.executable, __file__, str(path), str(number)]
         worker = subprocess.run(command, check=False)

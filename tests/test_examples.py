@@ -62,7 +62,8 @@ def test_parcels_come_to_the_same_end_on_a_file(parcels: ModuleType, state: Path
     """Our store takes over harel's file in the middle of the work, and leaves what harel would."""
     shadow = state.with_name("shadow.db")
     shadow.write_bytes(state.read_bytes())
-    assert parcels.later_days(SqliteStore(shadow)) == parcels.ENDS
+    with closing(SqliteStore(shadow)) as store:
+        assert parcels.later_days(store) == parcels.ENDS
     with LibsqlStore(str(state)) as store:
         assert parcels.later_days(store) == parcels.ENDS
     with closing(sqlite3.connect(shadow)) as harels, closing(sqlite3.connect(state)) as mine:
