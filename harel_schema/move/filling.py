@@ -39,6 +39,8 @@ class Filling(Job):
     """
 
     dest: Destination
+    # What changed between two snapshots is in the change log.
+    passes = 1
 
     def __init__(
         self, source: Database, dest: Target, options: Options, meter: Meter, *, resume: bool

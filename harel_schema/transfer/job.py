@@ -74,8 +74,9 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
 
     Every cell keeps its storage class and its bytes, every table without a primary key its
     rowids, every AUTOINCREMENT its sequence. A file is read in one snapshot, while writers go on
-    if it is in WAL mode and wait if not; a server too, unless the connection breaks
-    (`CopyReport.snapshots`). The source is not changed.
+    if it is in WAL mode and wait if not; a server too. Where the connection to it breaks, the
+    source is read again, until it was read in one snapshot (`CopyReport.snapshots`), and what
+    has changed is written anew. The source is not changed.
 
     A destination without rows gets the source's schema and revision; with `upgrade` it is
     migrated to head when the rows are there. One that holds the same rows is left alone; a copy
@@ -121,6 +122,9 @@ def copy(  # noqa: PLR0913 - keyword-only options of one verb
 
 class Job:
     """The steps of a copy, with what they learn. A move extends it."""
+
+    passes = 3
+    """How often a source is read at most, until it is read in one snapshot."""
 
     def __init__(self, source: Database, dest: Target, options: Options, meter: Meter) -> None:
         self._source = source
@@ -277,7 +281,21 @@ class Job:
         dest.transact(work, lambda: ledger.begun(run))
 
     def _copy(self, dest: Database, ledger: Ledger) -> list[Row]:
-        self._meter.start("copy", self._total)
+        for again in range(self.passes):
+            self._meter.start("copy", self._total)
+            sequence_rows, snapshots = self._pass(dest, ledger)
+            if snapshots == 1:
+                if again:
+                    self._notes.append(
+                        "the connection broke while the source was read; it was read again, in "
+                        "one snapshot, and what had changed was written anew"
+                    )
+                break
+        self._take_snapshots(snapshots)
+        return sequence_rows
+
+    def _pass(self, dest: Database, ledger: Ledger) -> tuple[list[Row], int]:
+        """Bring the ranges of the ledger up to the source; return in how many snapshots."""
         reader = TableReader(self._source, self._layouts)
         sequence_rows: list[Row] = []
         with (
@@ -289,9 +307,10 @@ class Job:
                     sequence_rows = list(found)
                     self._meter.add(table.name, len(sequence_rows), 0)
                 else:
-                    self._counts[table.name] = writer.table(table, found)
-        self._take_snapshots(reader.snapshots)
-        return sequence_rows
+                    before = self._counts.get(table.name, Counts()).written
+                    counts = self._counts[table.name] = writer.table(table, found)
+                    counts.written += before
+        return sequence_rows, reader.snapshots
 
     def _take_snapshots(self, count: int) -> None:
         self._snapshots = count

@@ -90,8 +90,8 @@ class CopyReport:
     """What a copy did, or when `dry_run` is true would do.
 
     `revision` is the source's, None where it has none (`all_tables`). `snapshots` is the number
-    of snapshots in which the source's rows were read: 1 means that they are consistent with one
-    another. `notes` are lines that a person should read. `seconds` is the wall time. `estimate`
+    of snapshots in which the source's rows were last read: 1 means that they are consistent with
+    one another. `notes` are lines that a person should read. `seconds` is the wall time. `estimate`
     comes with `dry_run` only.
     """
 

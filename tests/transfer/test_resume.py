@@ -15,6 +15,7 @@ from harel_schema.errors import TransferError
 from harel_schema.target import Target
 from harel_schema.transfer import Limits, copy, database, remote
 from harel_schema.transfer.access import Insert, open_database
+from harel_schema.transfer.job import Job
 from harel_schema.transfer.layout import Layout, Query
 from harel_schema.transfer.ledger import Ledger, Range
 from harel_schema.verify import verify
@@ -226,8 +227,9 @@ def test_cut_at_any_byte_of_what_is_read(source, proxy, target_file, way, most):
     assert len(sizes) > 9
 
 
-def test_reading_a_server_that_breaks_off(source, proxy, target_file, monkeypatch):
-    """When reading breaks it goes on after the last row, and the report says so."""
+@pytest.fixture
+def breaking(source, proxy, target_file, monkeypatch):
+    """Return a server whose connection breaks twice while the first table of size is read."""
     # A server counts as near, and is asked no more about it, however slow the machine is.
     monkeypatch.setattr(remote, "_FAR", inf)
     copy(source, proxy.url)
@@ -239,7 +241,35 @@ def test_reading_a_server_that_breaks_off(source, proxy, target_file, monkeypatc
     size = len(proxy.responses[before + pages[2]])
     # After a page that broke off come BEGIN, and what is left of the table before.
     proxy.script(*[Pass()] * pages[2], Cut(size // 2), Pass(), Pass(), Cut(size // 4))
-    report = copy(proxy.url, target_file, limits=BATCH)
+    return proxy.url
+
+
+def test_a_server_that_breaks_off_is_read_again(breaking, sqld, target_file):
+    """It goes on after the last row, and then brings what changed before to one moment."""
+    changes = [
+        "UPDATE harel_executions SET version = 7 WHERE id = 'e0000'",
+        "DELETE FROM harel_executions WHERE id = 'e0001'",
+        "INSERT INTO harel_executions VALUES ('a', 'd', '{}', 1)",
+    ]
+
+    def change(progress):
+        if progress.phase == "copy" and progress.table == "harel_trace":
+            while changes:
+                fetch(sqld.url, changes.pop())
+
+    report = copy(breaking, target_file, limits=BATCH, progress=change)
+    assert not changes
+    assert report.snapshots == 1
+    assert [note for note in report.notes if "read again, in one snapshot" in note]
+    assert contents(target_file) == contents(sqld.url)
+    executions = next(each for each in report.tables if each.name == "harel_executions")
+    assert executions.written > executions.rows
+
+
+def test_a_server_that_always_breaks_off(breaking, source, target_file, monkeypatch):
+    """When no pass is read in one snapshot, the report says in how many."""
+    monkeypatch.setattr(Job, "passes", 1)
+    report = copy(breaking, target_file, limits=BATCH)
     assert report.snapshots == 3
     assert "3 snapshots" in report.notes[0]
     assert contents(target_file) == contents(source)
