@@ -64,6 +64,20 @@ class _Verbs(click.Group):
         command: click.Command = getattr(loaded, cmd_name.replace("-", "_"))
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches  # noqa: PLC0415 - a typing error is rare
+
+            close = get_close_matches(args[0], _VERBS, 1)
+            if not close:
+                raise
+            said = f"{error.message.rstrip('.')}, but there is {close[0]!r}"
+            raise click.UsageError(said, ctx) from error
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         # click's own way loads every verb, which takes longer than a Tab key may.
         verbs = [CompletionItem(verb) for verb in _VERBS if verb.startswith(incomplete)]

@@ -156,6 +156,18 @@ BAD = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("chek", "No such command 'chek', but there is 'check'; see 'harel-schema --help'"),
+        ("xyzzy", "No such command 'xyzzy'; see 'harel-schema --help'"),
+    ],
+)
+def test_a_verb_that_is_nearly_one_is_named(run, verb: str, said: str) -> None:
+    """A slip of the fingers is answered with the verb that was meant."""
+    assert run(verb, "x.db") == (2, "", f"error: {said}\n")
+
+
 @pytest.mark.parametrize("args", BAD, ids=" ".join)
 def test_bad_input_is_one_line_and_exit_2(run, tmp_path: Path, args: list[str]) -> None:
     """Bad input ends with exit 2 and one line on stderr; nothing is written, no secret shown."""
