@@ -53,8 +53,8 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
-# Stops after SOAK seconds, which two idle cores should not need.
-SOAK ?= 1800
+# Stops after SOAK seconds.
+SOAK ?= 7200
 soak: $(READY)
 	$(PYTEST) -m soak -n $(JOBS) --timeout=$(SOAK) --session-timeout=$(SOAK)
 
