@@ -12,7 +12,7 @@ import sqlite3
 from harel_schema import errors as e
 from harel_schema.target import AUTH_REMEDY
 
-__all__ = ["from_code", "from_libsql", "from_sqlite3", "from_sync", "is_panic"]
+__all__ = ["OF_SQLITE3", "from_code", "from_libsql", "from_sqlite3", "from_sync", "is_panic"]
 
 _CLASSES: dict[str, type[e.Error]] = {
     "SQLITE_AUTH": e.DatabaseError,
@@ -81,6 +81,7 @@ _PATTERNS = (
     (re.compile(r"cannot store \w+ value in \w+ column "), "SQLITE_CONSTRAINT_DATATYPE"),
     (re.compile(r"database table is locked: "), "SQLITE_LOCKED"),
     (re.compile(r"Failed to connect to database: .*: 14`$"), "SQLITE_CANTOPEN"),
+    (re.compile(r"malformed database schema "), "SQLITE_CORRUPT"),
 )
 
 
@@ -94,8 +95,15 @@ def from_code(message: str, code: str, where: str) -> e.Error:
     return cls(text, code=code, remedy=_REMEDIES.get(code) or _REMEDIES.get(primary))
 
 
+OF_SQLITE3 = (sqlite3.Error, UnicodeDecodeError)
+"""What stdlib `sqlite3` raises: it does not expect SQLite to quote a damaged schema."""
+
+
 def from_sqlite3(error: Exception, where: str) -> e.Error:
-    """Return the error for what stdlib `sqlite3` raised."""
+    """Return the error for what stdlib `sqlite3` raised, one of `OF_SQLITE3`."""
+    if isinstance(error, UnicodeDecodeError):
+        message = error.object.decode(errors="backslashreplace")
+        return from_code(message, code_of(message) or "SQLITE_ERROR", where)
     code = getattr(error, "sqlite_errorname", None)
     if isinstance(code, str):
         return from_code(str(error), code, where)

@@ -274,7 +274,7 @@ class Sqlite3Session(LocalSession):
             return sqlite3.connect(
                 name, timeout=0, isolation_level=None, check_same_thread=False, uri=True
             )
-        except sqlite3.Error as error:
+        except failures.OF_SQLITE3 as error:
             raise failures.from_sqlite3(error, self.where) from error
 
     def _run(self, statement: Statement, values: tuple[Value, ...]) -> Result:
@@ -283,7 +283,7 @@ class Sqlite3Session(LocalSession):
             if cursor.description is None:
                 return self._changes(statement, cursor)
             return self._rows(statement, cursor)
-        except sqlite3.Error as error:
+        except failures.OF_SQLITE3 as error:
             failure = failures.from_sqlite3(error, self.where)
             if statement.kind is not Kind.ROLLBACK or failure.code != "SQLITE_INTERRUPT":
                 raise failure from error
@@ -299,7 +299,7 @@ class Sqlite3Session(LocalSession):
         except (OverflowError, UnicodeEncodeError):
             bind(read(sql), values)
             raise
-        except sqlite3.Error as error:
+        except failures.OF_SQLITE3 as error:
             raise failures.from_sqlite3(error, self.where) from error
         return Effect(cursor.rowcount, cursor.lastrowid)
 
@@ -339,7 +339,7 @@ class Sqlite3Session(LocalSession):
         except BaseException as error:
             if begin and taken <= 1:
                 self._undo()
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, failures.OF_SQLITE3):
                 raise failures.from_sqlite3(error, self.where) from error
             raise
 
@@ -372,7 +372,7 @@ class Sqlite3Session(LocalSession):
                         size += len(cell)
                 if size > CHUNK_BYTES:
                     return rows, False
-        except sqlite3.Error as error:
+        except failures.OF_SQLITE3 as error:
             raise failures.from_sqlite3(error, self.where) from error
         return rows, len(rows) < CHUNK
 

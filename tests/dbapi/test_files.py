@@ -6,11 +6,12 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
 from harel_schema import dbapi
-from harel_schema.errors import NotADatabaseError, TargetError
+from harel_schema.errors import DatabaseError, NotADatabaseError, TargetError
 from tests.dbapi.conftest import LOCAL
 
 
@@ -233,3 +234,15 @@ def test_a_server_takes_no_driver():
     """A server is spoken to over Hrana, never by a driver."""
     with pytest.raises(dbapi.InterfaceError, match="Hrana"):
         dbapi.connect("http://127.0.0.1:1", driver="libsql")
+
+
+def test_a_damaged_schema_may_be_quoted_in_any_bytes(tmp_path, driver):
+    """SQLite's message quotes it, and stdlib cannot read a message that is not UTF-8."""
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE quoted (a)")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE TABLE quoted (a)", b"CREATE TABLE quot\xce\xff (a("))
+    with pytest.raises(DatabaseError, match="malformed database schema") as caught:
+        dbapi.connect(path, driver=driver, read_only=True).execute("SELECT * FROM quoted")
+    assert caught.value.code == "SQLITE_CORRUPT"
