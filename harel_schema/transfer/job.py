@@ -258,8 +258,6 @@ class Job:
             if dest is None:
                 return
             ledger = Ledger(dest, self._options.prefix)
-            # From the first write on, it is a copy that is to be finished.
-            self._meter.start("copy", self._total)
             if action == "merged":
                 self._merge(dest)
                 return
@@ -284,8 +282,7 @@ class Job:
 
     def _copy(self, dest: Database, ledger: Ledger) -> list[Row]:
         for again in range(self.passes):
-            if again:
-                self._meter.start("copy", self._total)
+            self._meter.start("copy", self._total)
             sequence_rows, snapshots = self._pass(dest, ledger)
             if snapshots == 1:
                 if again:
@@ -339,6 +336,7 @@ class Job:
             names = [t.name for t in self._contents.tables if not self._found.schema.table(t.name)]
             dest.transact(missing, lambda: all(map(dest.schema(None).table, names)))
             self._lacking |= {name: self._sizes[name].rows for name in names}
+        self._meter.start("copy", self._total)
         reader = TableReader(self._source, self._layouts)
         limits = self._options.limits or Limits()
         self._counts, rows = insert_missing(reader, dest, self._lacking, limits, self._meter)

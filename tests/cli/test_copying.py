@@ -77,21 +77,6 @@ def test_ctrl_c_before_the_first_write(source: Path, tmp_path: Path) -> None:
     assert not dest.exists()
 
 
-def test_ctrl_c_in_the_first_write(run, tmp_path: Path, monkeypatch) -> None:
-    """From the first write on it may be half a copy, and the line says so."""
-
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    source = make_source(tmp_path / "source.db", executions=3)
-    with monkeypatch.context() as patch:
-        patch.setattr("harel_schema.transfer.job.Ledger.begin", interrupted)
-        code, out, err = run("copy", source, "dest.db")
-    assert (code, out) == (130, "")
-    assert "it goes on where this one stopped" in err
-    assert run("copy", source, "dest.db").code == 0
-
-
 def test_events_are_lines_of_json(source: Path, dest: str) -> None:
     """With --format json, stderr has an event a line that counts up, stdout one document."""
     command = [*COMMAND, "copy", str(source), dest, "--format", "json"]
