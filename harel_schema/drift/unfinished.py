@@ -22,12 +22,15 @@ from harel_schema.names import (
     move_table,
     moved_address,
     one_line,
+    prefix_argument,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from harel_schema.errors import HarelSchemaError
     from harel_schema.introspect import Schema
+    from harel_schema.target import Target
 
 __all__ = ["Unfinished", "fence_address", "told", "unfinished"]
 
@@ -54,6 +57,12 @@ class Unfinished:
         if self.copied_from is not None:
             return f"half a copy of {self.copied_from}"
         return None
+
+    def refuse_half(self, target: Target, prefix: str, error: type[HarelSchemaError]) -> None:
+        """Raise `error` for a `half`, which is at `target`."""
+        if self.half is not None:
+            finish = self.finish(shlex.quote(str(target))) + prefix_argument(prefix)
+            raise error(f"{target} is {self.half}", remedy=f"finish that: {finish}")
 
     def finish(self, target: str) -> str:
         """Return the command that makes a `half` whole, which is in the database `target`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -74,14 +73,12 @@ def refuse_unversioned(connection: dbapi.Connection, prefix: str, *, down: bool)
     where = connection.target
     found = introspect.read(connection, prefix=prefix)
     said = unfinished(lambda sql: connection.execute(sql).fetchall(), found, prefix)
-    option = prefix_argument(prefix)
-    if said.half is not None:
-        finish = said.finish(shlex.quote(str(where))) + option
-        raise MigrationError(f"{where} is {said.half}", remedy=f"finish that: {finish}")
+    said.refuse_half(where, prefix, MigrationError)
     if down and any(found.table(name) for name in shared_metadata(prefix).tables):
         raise MigrationError(
             f"{where} has no revision from which to go back",
-            remedy=f"take its tables over first: harel-schema upgrade {where}{option}",
+            remedy="take its tables over first: "
+            f"harel-schema upgrade {where}{prefix_argument(prefix)}",
         )
 
 

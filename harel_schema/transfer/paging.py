@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from harel_schema.rows import Row
     from harel_schema.transfer.ahead import ReadAhead
-    from harel_schema.transfer.database import Run
     from harel_schema.transfer.layout import Scan
 
 __all__ = ["Pages"]
@@ -83,29 +82,23 @@ class Pages:
         """Yield rows that no page can bring, whatever their size and number."""
         self._streaming = True
         batch = hrana.Batch((hrana.Step(hrana.Statement(*scan.query())),))
-        for _, run in _gathered(_arriving(stream.cursor(batch))):
-            yield run
+        yield from _gathered(stream.cursor(batch))
         self._streaming = False
 
 
-def _arriving(entries: Iterator[hrana.CursorEntry]) -> Iterator[Run]:
-    for entry in entries:
-        if isinstance(entry, hrana.Rows):
-            yield 0, entry.rows
-        elif isinstance(entry, hrana.StepError):
-            raise entry.error
-
-
-def _gathered(runs: Iterator[Run]) -> Iterator[Run]:
-    """Join runs: a stream has one for each row."""
+def _gathered(entries: Iterator[hrana.CursorEntry]) -> Iterator[Sequence[Row]]:
+    """Yield the rows of a stream, which has an entry for each, many at a time."""
     found: list[Row] = []
-    at = size = 0
-    for position, run in runs:
-        if found and (position != at or size > _RUN_BYTES):
-            yield at, found
-            found, size = [], 0
-        at = position
-        found += run
-        size += sum(map(rows.size, run))
+    size = 0
+    for entry in entries:
+        match entry:
+            case hrana.Rows(rows=more):
+                if size > _RUN_BYTES:
+                    yield found
+                    found, size = [], 0
+                found += more
+                size += sum(map(rows.size, more))
+            case hrana.StepError(_, error):
+                raise error
     if found:
-        yield at, found
+        yield found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from harel_schema.drift.ours import internal_tables, without_move
 from harel_schema.drift.unfinished import Unfinished, unfinished
 from harel_schema.errors import SchemaMismatch, TransferError
 from harel_schema.introspect import Schema, fold, quote
-from harel_schema.names import change_log, ledger_name, move_table, prefix_argument, version_table
+from harel_schema.names import change_log, ledger_name, move_table, version_table
 from harel_schema.transfer.fulltext import as_tables, check_copyable, full_text
 from harel_schema.transfer.layout import Query
 
@@ -145,9 +144,7 @@ def own_contents(source: Database, schema: Schema, prefix: str) -> Contents:
 def _whole(source: Database, schema: Schema, prefix: str) -> Unfinished:
     """Return what a source says of other copies and moves; refuse half of one."""
     said = unfinished(lambda sql: source.query(Query(sql)), schema, prefix)
-    if said.half is not None:
-        finish = said.finish(shlex.quote(str(source.target))) + prefix_argument(prefix)
-        raise TransferError(f"{source.target} is {said.half}", remedy=f"finish that: {finish}")
+    said.refuse_half(source.target, prefix, TransferError)
     return said
 
 

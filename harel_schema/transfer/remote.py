@@ -27,7 +27,7 @@ from harel_schema.transfer.layout import Query
 from harel_schema.transfer.paging import Pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from harel_schema.introspect import Schema
     from harel_schema.target import Target
@@ -167,20 +167,15 @@ class RemoteDatabase:
 
     def stream(self, queries: Sequence[Query]) -> Iterator[tuple[int, Cells]]:
         """See `Database`; one streamed request."""
-        for position, run in self._streamed(queries):
-            for row in run:
-                yield position, row
-
-    def _streamed(self, queries: Sequence[Query]) -> Generator[Run]:
         statements = [hrana.Statement(*query) for query in queries]
-        entries = self._client.cursor(_in_transaction(statements, begin="BEGIN"))
         position = 0
-        for entry in entries:
+        for entry in self._client.cursor(_in_transaction(statements, begin="BEGIN")):
             match entry:
                 case hrana.StepBegin(step):
                     position = step - _PREAMBLE
                 case hrana.Rows(rows):
-                    yield position, rows
+                    for row in rows:
+                        yield position, row
                 case hrana.StepError(_, error):
                     raise error
 
