@@ -8,7 +8,6 @@ import pty
 import random
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ import pytest
 from harel_schema import dbapi, migrate
 from harel_schema._version import __version__
 from harel_schema.testing import JwtKey, sqld_server
+from tests.cli.conftest import COMMAND
 from tests.support import schemas
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def test_a_plan_has_one_form(run, drifted: Path) -> None:
 def on_terminal(*arguments: str, **environment: str) -> str:
     """Run the command with a terminal as its stdout and stderr, and return what it shows."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", "from harel_schema.cli import main; main()", *arguments]
+    command = [*COMMAND, *arguments]
     settings = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
     with subprocess.Popen(
         command, stdout=theirs, stderr=theirs, env={**settings, "TERM": "xterm", **environment}

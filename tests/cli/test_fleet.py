@@ -18,6 +18,7 @@ import pytest
 from harel_schema import migrate
 from harel_schema.revisions import history
 from harel_schema.testing import JwtKey, sqld_server
+from tests.cli.conftest import COMMAND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -186,7 +187,7 @@ def test_ctrl_c_reaches_processes_that_have_just_begun() -> None:
 def test_a_bar_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
     """On a terminal stderr has a bar; the lines on stdout are the same without it."""
     main, terminal = pty.openpty()
-    command = [sys.executable, "-c", "from harel_schema.cli import main; main()", "upgrade"]
+    command = [*COMMAND, "upgrade"]
     with os.fdopen(terminal, "wb") as stderr:
         done = subprocess.run(
             [*command, "a.db", "b.db"],

@@ -7,7 +7,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,7 @@ import pytest
 
 from harel_schema import cli
 from harel_schema.revisions import history
+from tests.cli.conftest import COMMAND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,10 +234,9 @@ def test_a_defect_ends_in_one_line_too(run, monkeypatch: pytest.MonkeyPatch) -> 
 
 def alone(*args: str, shell: str = '"$@"', **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, by way of a shell."""
-    code = "from harel_schema.cli import main; main()"
     root = os.path.dirname(os.path.dirname(cli.__path__[0]))  # noqa: PTH120
     return subprocess.run(
-        ["/bin/sh", "-c", shell, "sh", sys.executable, "-c", code, *args],
+        ["/bin/sh", "-c", shell, "sh", *COMMAND, *args],
         env={**os.environ, "PYTHONPATH": root},
         stderr=subprocess.PIPE,
         text=True,

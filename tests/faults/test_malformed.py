@@ -20,7 +20,7 @@ from harel_schema import LibsqlStore, cli
 from harel_schema.errors import CursorError, HarelSchemaError
 from harel_schema.models import Event, Execution
 from harel_schema.testing import sqld_server
-from tests.cli.conftest import Ended
+from tests.cli.conftest import COMMAND, Ended
 from tests.faults.leaks import nothing_left
 from tests.faults.malformed import SECRET, command_lines, files, texts
 from tests.support.text import any_text
@@ -142,9 +142,8 @@ def test_a_verb_takes_a_thousand(verb, try_verb) -> None:
 
 def alone(line: list[str]) -> Ended:
     """Run the command in a process of its own."""
-    code = "from harel_schema.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, *line],
+        [*COMMAND, *line],
         capture_output=True,
         timeout=100,
         check=False,

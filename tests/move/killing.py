@@ -17,7 +17,9 @@ import shutil
 import sqlite3
 import sys
 from contextlib import closing
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harel_schema import LibsqlStore, dbapi, drift, errors, hrana
 from harel_schema.drift.promise import chain
@@ -25,6 +27,9 @@ from harel_schema.models import Execution
 from harel_schema.move import move
 from harel_schema.transfer import Limits, copy
 from harel_schema.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KILLED = 7
 LIMITS = Limits(rows=40)
@@ -202,19 +207,22 @@ def one_step(  # noqa: PLR0913, PLR0917 - the command line
     return found
 
 
+def each_step(one: Callable[[int], dict[str, object]], stride: int) -> None:
+    """Print what is found at each STRIDEth step, until there was none to be killed at."""
+    for number in count(0, stride):
+        found = one(number)
+        sys.stdout.write(json.dumps(found) + "\n")
+        if found["exit"] == 0:
+            return
+
+
 def main() -> None:
     """Go through the steps until a move gets to its end."""
     original, source, dest, what, phase, stride = sys.argv[1:]
     # Made once here, and not in every child.
     for revision in ("head", chain()[-1]):
         drift.expected(revision, "harel")
-    number = 0
-    while True:
-        found = one_step(original, source, dest, what, phase, number)
-        sys.stdout.write(json.dumps(found) + "\n")
-        if found["exit"] == 0:
-            return
-        number += int(stride)
+    each_step(lambda number: one_step(original, source, dest, what, phase, number), int(stride))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ again. Prints one JSON object a step.
 
 from __future__ import annotations
 
-import json
 import sys
 
 from harel_schema import LibsqlStore, drift, errors
 from harel_schema.transfer import Limits, copy
-from tests.move.killing import asked, in_child, kill_at, wipe
+from tests.move.killing import asked, each_step, in_child, kill_at, wipe
 from tests.transfer.support import contents, definitions
 
 LIMITS = Limits(rows=4)
@@ -58,13 +57,7 @@ def main() -> None:
     source, dest, stride = sys.argv[1:]
     # Made once here, and not in every child.
     drift.expected("head", "harel")
-    number = 0
-    while True:
-        found = one_step(source, dest, number)
-        sys.stdout.write(json.dumps(found) + "\n")
-        if found["exit"] == 0:
-            return
-        number += int(stride)
+    each_step(lambda number: one_step(source, dest, number), int(stride))
 
 
 if __name__ == "__main__":
